@@ -1,0 +1,211 @@
+//! Process chains: what is scheduled, stored and executed.
+
+use crate::Name;
+use crate::policy::{RetryPolicy, TimeoutPolicy};
+use crate::quantity::Resources;
+use crate::workflow::Direction;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A linear sequence of tasks that one agent executes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessChain {
+    /// Unique within the workflow run.
+    pub id: Name,
+    /// The tasks in order.
+    pub executables: Vec<Executable>,
+    /// What an agent must offer to run all of them; sorted, without repetition.
+    #[serde(default)]
+    pub required_capabilities: Vec<Name>,
+    /// Chains with a higher priority are scheduled first.
+    #[serde(default)]
+    pub priority: i32,
+    /// How often the whole chain is tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<RetryPolicy>,
+    /// What the chain needs of an agent while it runs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub resources: Resources,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// One task: a program and its arguments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Executable {
+    /// The action's name, with `$n` for each loop around it.
+    pub id: Name,
+    /// The program.
+    pub path: Name,
+    /// The service it is described by.
+    pub service_id: Name,
+    /// Its arguments in the order of the service's parameters.
+    pub arguments: Vec<Argument>,
+    /// How it is started.
+    #[serde(default = "other")]
+    pub runtime: Name,
+    /// Arguments for the runtime.
+    #[serde(default)]
+    pub runtime_args: Vec<Argument>,
+    /// How often it is tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<RetryPolicy>,
+    /// Longest time without output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_inactivity: Option<TimeoutPolicy>,
+    /// Longest time of one attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_runtime: Option<TimeoutPolicy>,
+    /// Longest time of all attempts together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<TimeoutPolicy>,
+    /// A shell command with places for the arguments, in place of `path`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Name>,
+    /// Environment variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(Name, String)>,
+    /// Whether a result of an earlier run may be used.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub cache: bool,
+    /// The system package that has the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<Name>,
+}
+
+fn other() -> Name {
+    Name::new_static("other")
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_true(b: &bool) -> bool {
+    *b
+}
+
+impl Executable {
+    /// The outputs among the arguments.
+    pub fn outputs(&self) -> impl Iterator<Item = &Argument> {
+        self.arguments.iter().filter(|a| a.direction == Direction::Output)
+    }
+}
+
+/// An argument of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Argument {
+    /// The service's parameter.
+    pub id: Name,
+    /// Stands before the value on the command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Name>,
+    /// The variable and its value.
+    pub variable: ArgumentVariable,
+    /// In or out.
+    #[serde(rename = "type")]
+    pub direction: Direction,
+    /// What the value is.
+    pub data_type: Name,
+}
+
+/// A variable with its value, as it stands on a command line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArgumentVariable {
+    /// The variable.
+    pub id: Name,
+    /// Its value.
+    pub value: Name,
+}
+
+/// Which run a chain belongs to, and its number within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ChainKey {
+    /// The run.
+    pub run: RunId,
+    /// Chains of a run are numbered from 0 in the order they are generated.
+    pub seq: u64,
+}
+
+impl fmt::Display for ChainKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.run, self.seq)
+    }
+}
+
+/// A run of a workflow. Runs are numbered from 1 within a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RunId(pub i64);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One try at a chain. The number is the fencing token: only the newest attempt may commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The chain.
+    pub chain: ChainKey,
+    /// Counted from 1.
+    pub number: u32,
+}
+
+/// Where a chain stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChainState {
+    /// Waits for an agent.
+    Registered,
+    /// Given to an agent.
+    Running,
+    /// Waits for its next attempt.
+    Paused,
+    /// Done.
+    Succeeded,
+    /// Given up.
+    Failed,
+    /// Stopped by a user or a time limit.
+    Cancelled,
+}
+
+impl ChainState {
+    /// All states, in the order of their codes.
+    pub const ALL: [Self; 6] =
+        [Self::Registered, Self::Running, Self::Paused, Self::Succeeded, Self::Failed, Self::Cancelled];
+
+    /// A small number for stores.
+    pub fn code(self) -> i64 {
+        Self::ALL.iter().position(|s| *s == self).expect("listed") as i64
+    }
+
+    /// The state with this code.
+    pub fn from_code(code: i64) -> Option<Self> {
+        usize::try_from(code).ok().and_then(|i| Self::ALL.get(i).copied())
+    }
+
+    /// Whether nothing more will happen to the chain by itself.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
+    }
+}
+
+impl fmt::Display for ChainState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Registered => "registered",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! What a workflow is: types, the YAML language in two spellings, services, validation with positions.
+//!
+//! - [`load`] reads a workflow with its services and macros and reports everything that is wrong.
+//! - [`Workflow`] and its parts are what both spellings, all importers and the workbench produce.
+//! - [`expand_macros`] replaces include actions; [`validate_workflow`] checks the result of a load.
+//! - [`chain`] has process chains, the unit that is scheduled, stored and executed.
+
+pub mod chain;
+mod condition;
+mod convert;
+mod diag;
+mod document;
+mod expand;
+mod library;
+mod long;
+mod policy;
+mod quantity;
+mod read;
+mod schema;
+mod short;
+mod template;
+mod validate;
+mod workflow;
+mod yaml;
+
+/// A name in a workflow: cheap to copy, short ones without allocation.
+pub type Name = smol_str::SmolStr;
+
+pub use condition::Condition;
+pub use convert::to_long_form;
+pub use diag::{Diagnostic, Diagnostics, Severity, Source, Sources, Span, nearest};
+pub use document::{DocumentKind, LoadOptions, Loaded, WORKFLOW_FILES, load, load_text, read_text};
+pub use expand::expand_macros;
+pub use library::Library;
+pub use policy::{RetryPolicy, TimeoutPolicy};
+pub use quantity::{Bytes, Cardinality, Resources, parse_bytes, parse_duration};
+pub use schema::json_schema;
+pub use serde_json::Value;
+pub use template::{Field, Insert, Part, Template, shell_quote};
+pub use validate::{validate_macro, validate_workflow};
+pub use workflow::{
+    Action, DIRECTORY, Direction, Execute, ExecuteOptions, ForEach, Include, Input, InputSource, Macro,
+    MacroParameter, NamedResult, Output, Reference, RuntimeArgument, Service, ServiceParameter, VarRef, Variable,
+    Workflow, value_to_text,
+};
+pub use yaml::{Data, Node, parse as parse_yaml};
