@@ -230,7 +230,8 @@ impl Diagnostics {
     /// Takes over the problems of another collection that are not known already.
     pub fn extend(&mut self, other: Diagnostics) {
         for d in other.list {
-            if !self.list.contains(&d) {
+            // Beyond a few hundred problems a repetition does no more harm than the search for it.
+            if self.list.len() > 500 || !self.list.contains(&d) {
                 self.list.push(d);
             }
         }

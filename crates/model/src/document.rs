@@ -7,7 +7,7 @@ use crate::library::Library;
 use crate::long::{self, LongReader};
 use crate::read::Context;
 use crate::short::ShortReader;
-use crate::validate::{validate_macro, validate_workflow};
+use crate::validate::{included_macros, validate_macro, validate_workflow};
 use crate::workflow::{Macro, Service, Workflow};
 use crate::yaml::{self, Node};
 use serde_json::Value;
@@ -152,7 +152,7 @@ impl<'o> Loader<'o> {
                 self.macros(node);
                 let macros: Vec<Macro> = self.library.macros().filter(|m| m.span.source == source).cloned().collect();
                 for m in macros {
-                    let found = validate_macro(&m, &self.library);
+                    let found = validate_macro(&m, &self.library, true);
                     self.diags.extend(found);
                 }
                 self.finish(path, DocumentKind::Macros, None)
@@ -200,8 +200,12 @@ impl<'o> Loader<'o> {
         if let Some(workflow) = &workflow {
             let found = validate_workflow(workflow, &self.library);
             self.diags.extend(found);
+            // Macros nobody includes may well use services this workflow knows nothing about.
+            let valid = !self.diags.has_errors();
+            let included = included_macros(&workflow.actions, &self.library);
             for m in self.library.macros() {
-                let found = validate_macro(m, &self.library);
+                let with_services = valid && included.iter().any(|i| i.id == m.id);
+                let found = validate_macro(m, &self.library, with_services);
                 self.diags.extend(found);
             }
         }

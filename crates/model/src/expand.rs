@@ -10,6 +10,7 @@ use crate::workflow::{
     Action, Execute, ForEach, Include, Input, InputSource, Macro, Output, Reference, VarRef, Variable, Workflow,
 };
 use smol_str::format_smolstr;
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 
 /// The workflow without include actions. Fails if a macro or a parameter is missing, or if macros
@@ -78,6 +79,7 @@ impl Expander<'_> {
         let renamed = m.vars.iter().map(|v| Variable { id: scope.new_id(&v.id), ..v.clone() });
         self.vars.extend(renamed);
         let actions = m.actions.iter().map(|a| scope.action(a)).collect();
+        self.vars.extend(scope.value_vars());
         open.push(m.id.clone());
         out.extend(self.list(actions, open));
         open.pop();
@@ -97,17 +99,8 @@ impl Expander<'_> {
                         self.vars.push(Variable { id: id.clone(), value, span: p.span });
                         Some(InputSource::Var(id))
                     });
-                    // A for-each action needs a variable to loop over, so a plain value gets one.
-                    let var = match &source {
-                        Some(InputSource::Var(id)) => id.clone(),
-                        Some(InputSource::Value(value)) => {
-                            let id = format_smolstr!("{}$value", scope.new_id(&p.id));
-                            self.vars.push(Variable { id: id.clone(), value: Some(value.clone()), span: p.span });
-                            id
-                        }
-                        None => Name::default(),
-                    };
-                    source.map(|s| scope.inputs.insert(&p.id, (s, var))).is_some()
+                    let given = |source| GivenInput { source, needs_var: Cell::new(false), span: p.span };
+                    source.map(|s| scope.inputs.insert(&p.id, given(s))).is_some()
                 }
                 crate::workflow::Direction::Output => {
                     let given = include.outputs.iter().find(|o| o.id == p.id);
@@ -127,8 +120,15 @@ impl Expander<'_> {
 struct Scope<'m> {
     include: &'m Include,
     macro_id: &'m str,
-    inputs: HashMap<&'m str, (InputSource, Name)>,
+    inputs: HashMap<&'m str, GivenInput>,
     outputs: HashMap<&'m str, &'m Name>,
+}
+
+struct GivenInput {
+    source: InputSource,
+    /// A plain value needs a variable where only a variable can stand, as in a for-each action.
+    needs_var: Cell<bool>,
+    span: Span,
 }
 
 impl Scope<'_> {
@@ -138,10 +138,32 @@ impl Scope<'_> {
 
     /// The name of a variable outside the macro.
     fn var(&self, id: &str) -> Name {
-        if let Some((_, var)) = self.inputs.get(id) {
-            return var.clone();
+        if let Some(given) = self.inputs.get(id) {
+            return match &given.source {
+                InputSource::Var(var) => var.clone(),
+                InputSource::Value(_) => {
+                    given.needs_var.set(true);
+                    self.value_var(id)
+                }
+            };
         }
         self.outputs.get(id).map_or_else(|| self.new_id(id), |var| (*var).clone())
+    }
+
+    fn value_var(&self, id: &str) -> Name {
+        format_smolstr!("{}$value", self.new_id(id))
+    }
+
+    /// Variables for plain values that turned out to need one.
+    fn value_vars(&self) -> Vec<Variable> {
+        let mut out = Vec::new();
+        for (id, given) in &self.inputs {
+            if let (InputSource::Value(value), true) = (&given.source, given.needs_var.get()) {
+                out.push(Variable { id: self.value_var(id), value: Some(value.clone()), span: given.span });
+            }
+        }
+        out.sort_by(|a, b| a.id.cmp(&b.id));
+        out
     }
 
     fn var_ref(&self, v: &VarRef) -> VarRef {
@@ -161,7 +183,7 @@ impl Scope<'_> {
         let source = |s: &InputSource| match s {
             InputSource::Value(v) => InputSource::Value(v.clone()),
             InputSource::Var(id) => match self.inputs.get(id.as_str()) {
-                Some((source, _)) => source.clone(),
+                Some(given) => given.source.clone(),
                 None => InputSource::Var(self.var(id)),
             },
         };

@@ -6,7 +6,6 @@
 use crate::Name;
 use crate::condition::Condition;
 use crate::diag::{Sources, Span};
-use crate::library::Library;
 use crate::long::{inline_service, inline_service_id};
 use crate::policy::{RetryPolicy, TimeoutPolicy};
 use crate::read::{Context, Fields};
@@ -708,19 +707,6 @@ fn name_matches(pattern: &str, name: &str) -> bool {
     p[i..].iter().all(|c| *c == '*')
 }
 
-/// Whether a library has what a short-form reader collected; used by its tests.
-#[cfg(test)]
-fn library(services: Vec<Service>, macros: Vec<Macro>) -> Library {
-    let mut library = Library::default();
-    for s in services {
-        library.add_service(s).expect("unique");
-    }
-    for m in macros {
-        library.add_macro(m).expect("unique");
-    }
-    library
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -749,7 +735,10 @@ results: { all: '{two.out}' }
         let mut reader = ShortReader::new(Path::new("."), &[], &mut sources);
         let workflow = reader.workflow(&mut ctx, &nodes[0]).unwrap();
         assert!(ctx.diags.is_empty(), "{:?}", ctx.diags);
-        let library = library(reader.services, reader.macros);
+        let mut library = crate::Library::default();
+        for s in reader.services {
+            library.add_service(s).unwrap();
+        }
         let found = crate::validate_workflow(&workflow, &library);
         assert!(found.is_empty(), "{found:?}");
         let Action::For(f) = &workflow.actions[0] else { panic!("a loop") };

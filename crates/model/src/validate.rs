@@ -24,8 +24,8 @@ pub fn validate_workflow(workflow: &Workflow, library: &Library) -> Diagnostics 
     v.ctx.diags
 }
 
-/// Checks a macro.
-pub fn validate_macro(m: &Macro, library: &Library) -> Diagnostics {
+/// Checks a macro, and the services it runs if `with_services`.
+pub fn validate_macro(m: &Macro, library: &Library, with_services: bool) -> Diagnostics {
     let of = |d| m.parameters.iter().filter(move |p| p.direction == d).map(|p| p.id.as_str());
     let inputs: HashSet<&str> = of(Direction::Input).collect();
     let outputs: HashSet<&str> = of(Direction::Output).collect();
@@ -33,8 +33,25 @@ pub fn validate_macro(m: &Macro, library: &Library) -> Diagnostics {
     v.include_cycle();
     v.macro_parameters(m, &outputs);
     v.language();
-    v.services();
+    if with_services {
+        v.services();
+    }
     v.ctx.diags
+}
+
+/// The macros that actions include, directly or through other macros.
+pub(crate) fn included_macros<'l>(actions: &[Action], library: &'l Library) -> Vec<&'l Macro> {
+    let mut out: Vec<&'l Macro> = Vec::new();
+    let mut open: Vec<&Include> = includes(actions);
+    while let Some(include) = open.pop() {
+        if let Some(m) = library.macro_named(&include.macro_id)
+            && !out.iter().any(|known| known.id == m.id)
+        {
+            out.push(m);
+            open.extend(includes(&m.actions));
+        }
+    }
+    out
 }
 
 struct Validator<'w> {
@@ -102,7 +119,7 @@ impl<'w> Validator<'w> {
     }
 
     fn reserved_names(&mut self) {
-        let mut check = |v: &mut Self, id: &str, span| {
+        let check = |v: &mut Self, id: &str, span| {
             if id.starts_with('$') {
                 v.ctx.error("reserved-name", span, format!("the variable `{id}` has a reserved name"))
                     .help("names that start with `$` are made by Catena; choose another");

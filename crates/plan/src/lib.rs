@@ -1,1 +1,16 @@
-//! Placeholder.
+//! In what order, and cut where: workflows become process chains.
+//!
+//! - [`Program::new`] resolves the names of a workflow once.
+//! - [`Planner::new`] starts planning; [`Planner::next_chain`] gives what can run now.
+//! - [`Planner::chain_succeeded`] takes results in and makes more chains possible.
+//!
+//! Planning is deterministic: the same results in the same order, taken in between the same chains, give
+//! the same chains. A planner is therefore never saved; it is rebuilt by replaying the results that the
+//! store has kept (see `docs/decisions/0002-replay.md`).
+
+mod planner;
+mod program;
+mod value;
+
+pub use planner::{ChainPolicy, PlanCounts, PlanError, PlanOptions, Planner};
+pub use program::{Program, ProgramError};
