@@ -1,0 +1,253 @@
+//! What is kept about runs and chains.
+
+use catena_model::Name;
+use catena_model::chain::{ChainKey, ChainState, RunId};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A run to be added.
+#[derive(Clone, Debug, Default)]
+pub struct NewRun {
+    /// A name for people.
+    pub name: String,
+    /// The file the workflow came from.
+    pub source: String,
+    /// Identifies workflow, services, macros and inputs: runs with the same fingerprint are the same work.
+    pub fingerprint: String,
+    /// The texts and settings needed to go on after a restart; opaque to the store.
+    pub definition: Vec<u8>,
+    /// When it was submitted, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its number.
+    pub id: RunId,
+    /// A name for people.
+    pub name: String,
+    /// The file the workflow came from.
+    pub source: String,
+    /// See [`NewRun::fingerprint`].
+    pub fingerprint: String,
+    /// See [`NewRun::definition`].
+    pub definition: Vec<u8>,
+    /// Where it stands.
+    pub state: RunState,
+    /// When it was submitted.
+    pub created: i64,
+    /// When its first chain could run.
+    pub started: Option<i64>,
+    /// When it ended.
+    pub ended: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Whether somebody asked to stop it.
+    pub cancel_requested: bool,
+    /// Named results, as JSON.
+    pub results: Option<String>,
+    /// How many tasks are known, and how many were skipped.
+    pub tasks: i64,
+    /// How many tasks were skipped because of a condition.
+    pub skipped: i64,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// Submitted or under way.
+    Running,
+    /// Stopped before it was done; goes on when asked to.
+    Interrupted,
+    /// Everything succeeded.
+    Succeeded,
+    /// Some chains failed, others succeeded.
+    PartiallySucceeded,
+    /// Failed.
+    Failed,
+    /// Stopped for good by a user.
+    Cancelled,
+}
+
+impl RunState {
+    const ALL: [Self; 6] = [
+        Self::Running,
+        Self::Interrupted,
+        Self::Succeeded,
+        Self::PartiallySucceeded,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    pub(crate) fn code(self) -> i64 {
+        Self::ALL.iter().position(|s| *s == self).expect("listed") as i64
+    }
+
+    pub(crate) fn from_code(code: i64) -> Option<Self> {
+        usize::try_from(code).ok().and_then(|i| Self::ALL.get(i).copied())
+    }
+
+    /// Whether the run has come to its end.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Running | Self::Interrupted)
+    }
+}
+
+impl fmt::Display for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Succeeded => "succeeded",
+            Self::PartiallySucceeded => "partially succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        })
+    }
+}
+
+/// What changes about a run; `None` leaves a field as it is.
+#[derive(Clone, Debug, Default)]
+pub struct RunChange {
+    /// Where it stands.
+    pub state: Option<RunState>,
+    /// When its first chain could run.
+    pub started: Option<i64>,
+    /// When it ended; `Some(None)` if it goes on.
+    pub ended: Option<Option<i64>>,
+    /// Why it failed; `Some(None)` if it goes on.
+    pub error: Option<Option<String>>,
+    /// Whether somebody asked to stop it.
+    pub cancel_requested: Option<bool>,
+    /// Named results, as JSON.
+    pub results: Option<String>,
+    /// How many tasks are known.
+    pub tasks: Option<i64>,
+    /// How many tasks were skipped.
+    pub skipped: Option<i64>,
+}
+
+/// How many chains are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Wait for an agent.
+    pub registered: u64,
+    /// Are with an agent.
+    pub running: u64,
+    /// Wait for their next attempt.
+    pub paused: u64,
+    /// Are done.
+    pub succeeded: u64,
+    /// Were given up.
+    pub failed: u64,
+    /// Were stopped.
+    pub cancelled: u64,
+}
+
+impl Counts {
+    /// The count of a state, to be read or changed.
+    pub fn of(&mut self, state: ChainState) -> &mut u64 {
+        match state {
+            ChainState::Registered => &mut self.registered,
+            ChainState::Running => &mut self.running,
+            ChainState::Paused => &mut self.paused,
+            ChainState::Succeeded => &mut self.succeeded,
+            ChainState::Failed => &mut self.failed,
+            ChainState::Cancelled => &mut self.cancelled,
+        }
+    }
+
+    /// All chains.
+    pub fn total(&self) -> u64 {
+        self.registered + self.running + self.paused + self.succeeded + self.failed + self.cancelled
+    }
+}
+
+/// How many chains of a class are in a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCount {
+    /// Identifies required capabilities and resources.
+    pub class: Name,
+    /// The state.
+    pub state: ChainState,
+    /// How many.
+    pub count: u64,
+}
+
+/// A chain as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainRecord {
+    /// Which chain.
+    pub key: ChainKey,
+    /// Where it stands.
+    pub state: ChainState,
+    /// How often it was given to an agent.
+    pub attempt: u32,
+    /// Required capabilities and resources.
+    pub class: Name,
+    /// Its priority.
+    pub priority: i32,
+    /// The agent that has or had it.
+    pub agent: Option<Name>,
+    /// When the last attempt started.
+    pub started: Option<i64>,
+    /// When the last attempt ended.
+    pub ended: Option<i64>,
+    /// The earliest time of the next attempt.
+    pub not_before: i64,
+    /// The chain itself; empty unless asked for.
+    pub payload: Vec<u8>,
+    /// Its result; empty unless asked for or if there is none.
+    pub result: Vec<u8>,
+}
+
+/// Which chains to read, and how much of them.
+#[derive(Clone, Debug)]
+pub struct ChainFilter {
+    /// Only in this state.
+    pub state: Option<ChainState>,
+    /// From this chain on.
+    pub from: u64,
+    /// At most so many.
+    pub limit: usize,
+    /// With their payload.
+    pub payload: bool,
+    /// With their result.
+    pub result: bool,
+}
+
+impl Default for ChainFilter {
+    fn default() -> Self {
+        Self { state: None, from: 0, limit: usize::MAX, payload: false, result: false }
+    }
+}
+
+/// Results that were used together, as they are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedRecord {
+    /// Position in the order.
+    pub number: u64,
+    /// How many chains had been generated before.
+    pub after_chains: u64,
+    /// The chains whose results were used, in order.
+    pub chains: Vec<u64>,
+}
+
+/// An attempt that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// Which chain.
+    pub key: ChainKey,
+    /// Which attempt.
+    pub attempt: u32,
+    /// The agent that had it.
+    pub agent: Option<Name>,
+    /// When it started.
+    pub started: i64,
+    /// When it ended.
+    pub ended: i64,
+    /// What happened, as JSON.
+    pub error: String,
+}
