@@ -1,1 +1,38 @@
-//! Placeholder.
+//! How parts talk: one [`Bus`] trait; [`LocalBus`] within a process.
+//!
+//! Messages are hints. Any of them may be lost, late or doubled; the store is the truth.
+
+mod local;
+mod message;
+
+pub use local::LocalBus;
+pub use message::{Assignment, Message, subject};
+
+use async_trait::async_trait;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Carries messages from those who publish on a subject to those who subscribe to it.
+#[async_trait]
+pub trait Bus: Send + Sync {
+    /// Sends a message to everyone who has subscribed to the subject.
+    async fn publish(&self, subject: &str, message: Message);
+    /// Receives what is published on the subject from now on.
+    async fn subscribe(&self, subject: &str) -> Subscription;
+}
+
+/// Messages on a subject, in the order they were published.
+pub struct Subscription {
+    receiver: UnboundedReceiver<Message>,
+}
+
+impl Subscription {
+    /// Makes a subscription from the receiving end of a channel.
+    pub fn new(receiver: UnboundedReceiver<Message>) -> Self {
+        Self { receiver }
+    }
+
+    /// Waits for messages and appends up to `limit` of them. Returns 0 when no more can come.
+    pub async fn receive(&mut self, messages: &mut Vec<Message>, limit: usize) -> usize {
+        self.receiver.recv_many(messages, limit).await
+    }
+}

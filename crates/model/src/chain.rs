@@ -6,6 +6,7 @@ use crate::quantity::Resources;
 use crate::workflow::Direction;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::PathBuf;
 
 /// A linear sequence of tasks that one agent executes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -208,4 +209,129 @@ impl fmt::Display for ChainState {
             Self::Cancelled => "cancelled",
         })
     }
+}
+
+/// What came of a task that succeeded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// For each output its values: one path, or the files of a directory.
+    #[serde(rename = "o")]
+    pub outputs: Vec<Vec<String>>,
+    /// When it started, in milliseconds since 1970.
+    #[serde(rename = "s")]
+    pub started: i64,
+    /// How long it took, in milliseconds.
+    #[serde(rename = "d")]
+    pub millis: f64,
+    /// Whether the result came from the cache.
+    #[serde(rename = "h", default, skip_serializing_if = "is_default")]
+    pub cached: bool,
+    /// How often it was tried.
+    #[serde(rename = "n", default = "once", skip_serializing_if = "is_once")]
+    pub attempts: u32,
+    /// Processor time in milliseconds.
+    #[serde(rename = "c", default, skip_serializing_if = "is_default")]
+    pub cpu_millis: f64,
+    /// Peak memory in bytes.
+    #[serde(rename = "m", default, skip_serializing_if = "is_default")]
+    pub memory: u64,
+}
+
+fn once() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_once(n: &u32) -> bool {
+    *n == 1
+}
+
+/// Why a task failed, with what a reader needs to find out more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskFailure {
+    /// The task.
+    pub task: Name,
+    /// What happened, in one sentence.
+    pub message: String,
+    /// The command line.
+    #[serde(default)]
+    pub command: String,
+    /// The exit code, if it exited.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// The signal that killed it, if one did.
+    #[serde(default)]
+    pub signal: Option<i32>,
+    /// The last lines it wrote, standard error before standard output.
+    #[serde(default)]
+    pub tail: Vec<String>,
+    /// Where the whole log is.
+    #[serde(default)]
+    pub log: Option<String>,
+    /// What to do about it.
+    #[serde(default)]
+    pub help: Option<String>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// All tasks succeeded.
+    Succeeded(Vec<TaskResult>),
+    /// A task failed.
+    Failed(Box<TaskFailure>),
+    /// A time limit that is no error was reached, or a user stopped the run.
+    Cancelled(Box<TaskFailure>),
+    /// The agent stopped before the end; the chain can run elsewhere.
+    Interrupted,
+}
+
+/// Where the chains of a run live on this agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunContext {
+    /// The run.
+    pub run: RunId,
+    /// Names the workflow from run to run.
+    pub workflow: String,
+    /// The directory that relative paths refer to.
+    pub directory: PathBuf,
+    /// Intermediate files, in their final places.
+    pub tmp: PathBuf,
+    /// Results, in their final places.
+    pub out: PathBuf,
+    /// Attempts work below here.
+    pub work: PathBuf,
+    /// Logs.
+    pub logs: PathBuf,
+    /// The state directory, to recognise processes.
+    pub state: PathBuf,
+}
+
+/// What an agent reports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum AgentEvent {
+    /// A task was started, or its result taken from the cache.
+    TaskStarted {
+        /// The attempt.
+        attempt: Attempt,
+        /// Which task of the chain.
+        index: usize,
+        /// Whether the result comes from the cache.
+        cached: bool,
+        /// Why it has to run.
+        reason: Option<String>,
+    },
+    /// An attempt has ended.
+    Ended {
+        /// The attempt.
+        attempt: Attempt,
+        /// How.
+        outcome: Outcome,
+        /// When it started, in milliseconds since 1970.
+        started: i64,
+        /// When it ended.
+        ended: i64,
+        /// How long it took by the monotonic clock, in milliseconds.
+        millis: f64,
+    },
 }

@@ -21,18 +21,12 @@ impl Class {
 
     /// A text that identifies the class, for stores and messages.
     pub fn key(&self) -> Name {
-        use std::fmt::Write;
-        let mut out = String::new();
-        for c in &self.capabilities {
-            // Separators inside names are doubled so that no two sets share a text.
-            let _ = write!(out, "{}|", c.replace('|', "||"));
-        }
-        let r = &self.resources;
-        let _ = write!(out, "#{},{},{}", r.cpus, r.memory, r.disk);
-        for (name, n) in &r.named {
-            let _ = write!(out, ",{}={n}", name.replace('=', "=="));
-        }
-        Name::new(out)
+        Name::new(serde_json::to_string(self).unwrap_or_default())
+    }
+
+    /// The class with this key.
+    pub fn from_key(key: &str) -> Option<Self> {
+        serde_json::from_str(key).ok()
     }
 
     /// The required capabilities as people read them.

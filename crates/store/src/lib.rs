@@ -16,7 +16,7 @@ pub use record::{ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, Fe
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 use async_trait::async_trait;
-use catena_model::chain::RunId;
+use catena_model::chain::{ChainKey, RunId};
 
 /// The truth about runs and chains.
 #[async_trait]
@@ -37,6 +37,8 @@ pub trait Store: Send + Sync {
     async fn class_counts(&self, run: RunId) -> Result<Vec<ClassCount>, StoreError>;
     /// Chains of a run in the order they were generated.
     async fn chains(&self, run: RunId, filter: &ChainFilter) -> Result<Vec<ChainRecord>, StoreError>;
+    /// One chain with its payload and result.
+    async fn chain(&self, key: ChainKey) -> Result<Option<ChainRecord>, StoreError>;
     /// The order in which results were used, from a position on.
     async fn feeds(&self, run: RunId, from: u64, limit: usize) -> Result<Vec<FeedRecord>, StoreError>;
     /// Attempts that failed, oldest first.

@@ -362,6 +362,24 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     })
 }
 
+fn read_chain(row: &Row<'_>) -> rusqlite::Result<ChainRecord> {
+    let class: String = row.get("class_key")?;
+    let agent: Option<String> = row.get("agent")?;
+    Ok(ChainRecord {
+        key: key(row.get("id")?),
+        state: ChainState::from_code(row.get("state")?).unwrap_or(ChainState::Failed),
+        attempt: row.get("attempt")?,
+        class: class.into(),
+        priority: row.get("priority")?,
+        agent: agent.map(Into::into),
+        started: row.get("started")?,
+        ended: row.get("ended")?,
+        not_before: row.get("not_before")?,
+        payload: row.get::<_, Option<Vec<u8>>>("payload")?.unwrap_or_default(),
+        result: row.get::<_, Option<Vec<u8>>>("outcome")?.unwrap_or_default(),
+    })
+}
+
 /// Moves all chains of a run that are in one of `from` to `Registered`.
 fn register_again(tx: &Transaction<'_>, run: RunId, from: &[ChainState]) -> rusqlite::Result<u64> {
     let (first, last) = id_range(run);
@@ -503,24 +521,19 @@ impl Store for SqliteStore {
             let mut statement = inner.connection.prepare_cached(&sql)?;
             let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
             let state = filter.state.map(ChainState::code);
-            let rows = statement.query_map(params![id(run, filter.from), last, state, limit], |row| {
-                let class: String = row.get("class_key")?;
-                let agent: Option<String> = row.get("agent")?;
-                Ok(ChainRecord {
-                    key: key(row.get("id")?),
-                    state: ChainState::from_code(row.get("state")?).unwrap_or(ChainState::Failed),
-                    attempt: row.get("attempt")?,
-                    class: class.into(),
-                    priority: row.get("priority")?,
-                    agent: agent.map(Into::into),
-                    started: row.get("started")?,
-                    ended: row.get("ended")?,
-                    not_before: row.get("not_before")?,
-                    payload: row.get::<_, Option<Vec<u8>>>("payload")?.unwrap_or_default(),
-                    result: row.get::<_, Option<Vec<u8>>>("outcome")?.unwrap_or_default(),
-                })
-            })?;
+            let rows = statement.query_map(params![id(run, filter.from), last, state, limit], read_chain)?;
             rows.collect()
+        })
+    }
+
+    async fn chain(&self, key: ChainKey) -> Result<Option<ChainRecord>, StoreError> {
+        self.with(|inner| {
+            let mut statement = inner.connection.prepare_cached(
+                "SELECT chain.*, class.key AS class_key, payload.chain AS payload, result.result AS outcome
+                 FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
+                 LEFT JOIN result ON result.id = chain.id WHERE chain.id = ?1",
+            )?;
+            statement.query_row([id(key.run, key.seq)], read_chain).optional()
         })
     }
 

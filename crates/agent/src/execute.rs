@@ -1,0 +1,404 @@
+//! Executes one chain: task by task, with retries, limits, cache, and publication at the end.
+
+use crate::agent::{AgentConfig, Job};
+use crate::cache::{Cache, Lookup, TaskKey};
+use crate::log::Log;
+use crate::process::{self, End, Limit, Limits, Stop, Usage, Wish};
+use crate::roster::{Roster, STATE_VARIABLE};
+use crate::staging::{Staging, files_below};
+use catena_model::chain::{AgentEvent, Argument, Executable, Outcome, TaskFailure, TaskResult};
+use catena_model::{DIRECTORY, Direction, Name, RetryPolicy, Template, TimeoutPolicy, shell_quote};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// What a slot needs to execute chains.
+pub(crate) struct Executor<'a> {
+    pub(crate) config: &'a AgentConfig,
+    pub(crate) cache: Option<&'a Cache>,
+    pub(crate) roster: &'a Roster,
+    pub(crate) report: &'a (dyn Fn(AgentEvent) + Send + Sync),
+}
+
+/// Why a chain did not come to its end.
+enum Trouble {
+    Failed(TaskFailure),
+    Cancelled(TaskFailure),
+    Interrupted,
+}
+
+pub(crate) fn now_millis() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
+}
+
+impl Executor<'_> {
+    pub(crate) fn chain(&self, job: &Job, stop: &Stop) -> Outcome {
+        let mut staging = Staging::new(&job.context, job.attempt, &job.chain);
+        let outcome = self.tasks(job, stop, &mut staging);
+        staging.clean();
+        match outcome {
+            Ok(results) => Outcome::Succeeded(results),
+            Err(Trouble::Failed(failure)) => Outcome::Failed(Box::new(failure)),
+            Err(Trouble::Cancelled(failure)) => Outcome::Cancelled(Box::new(failure)),
+            Err(Trouble::Interrupted) => Outcome::Interrupted,
+        }
+    }
+
+    fn tasks(&self, job: &Job, stop: &Stop, staging: &mut Staging) -> Result<Vec<TaskResult>, Trouble> {
+        let mut results = Vec::with_capacity(job.chain.executables.len());
+        let mut to_record = Vec::new();
+        for (index, task) in job.chain.executables.iter().enumerate() {
+            match stop.wish() {
+                Wish::GoOn => {}
+                Wish::Interrupt => return Err(Trouble::Interrupted),
+                Wish::Cancel => return Err(Trouble::Cancelled(failure(task, "it was cancelled".to_owned()))),
+            }
+            let (result, key) = self.task(job, index, task, stop, staging)?;
+            results.push(result);
+            to_record.extend(key.map(|key| (task, key)));
+        }
+        staging.publish().map_err(|e| {
+            let last = job.chain.executables.last().map(|t| failure(t, format!("its outputs cannot be put in their place: {e}")));
+            Trouble::Failed(last.unwrap_or_default())
+        })?;
+        if let Some(cache) = self.cache {
+            for (task, key) in to_record {
+                // A result that cannot be remembered is still a result.
+                let _ = cache.record(&task_name(job, task), &key, task, now_millis());
+            }
+        }
+        Ok(results)
+    }
+
+    /// Executes a task, or takes its result from the cache. The key is returned if it was executed.
+    fn task(
+        &self,
+        job: &Job,
+        index: usize,
+        task: &Executable,
+        stop: &Stop,
+        staging: &mut Staging,
+    ) -> Result<(TaskResult, Option<TaskKey>), Trouble> {
+        check_inputs(task, &job.context.directory, staging).map_err(|m| Trouble::Failed(failure(task, m)))?;
+        let started = now_millis();
+        let clock = Instant::now();
+        let mut key = None;
+        let mut reason = None;
+        if let Some(cache) = self.cache.filter(|_| task.cache) {
+            let made = cache.key(task, &job.context.directory, staging);
+            let made = made.map_err(|e| Trouble::Failed(failure(task, format!("an input cannot be read: {e}"))))?;
+            if task.outputs().next().is_some() {
+                staging.directory().map_err(|e| Trouble::Failed(no_directory(task, &e)))?;
+            }
+            match cache.lookup(&task_name(job, task), &made, task, staging) {
+                Lookup::Hit => {
+                    (self.report)(AgentEvent::TaskStarted { attempt: job.attempt, index, cached: true, reason: None });
+                    let outputs = collect_outputs(task, staging).map_err(|m| Trouble::Failed(failure(task, m)))?;
+                    let millis = clock.elapsed().as_secs_f64() * 1e3;
+                    return Ok((TaskResult { outputs, started, millis, cached: true, attempts: 1, ..TaskResult::default() }, None));
+                }
+                Lookup::Miss(why) => reason = Some(why),
+            }
+            key = Some(made);
+        }
+        (self.report)(AgentEvent::TaskStarted { attempt: job.attempt, index, cached: false, reason });
+        let (usage, attempts) = self.attempts(job, index, task, stop, staging)?;
+        let outputs = collect_outputs(task, staging).map_err(|m| Trouble::Failed(failure(task, m)))?;
+        let millis = clock.elapsed().as_secs_f64() * 1e3;
+        let result = TaskResult { outputs, started, millis, cached: false, attempts, cpu_millis: usage.cpu_millis, memory: usage.memory };
+        Ok((result, key))
+    }
+
+    /// Tries a task as often as its policy allows, within its deadline.
+    fn attempts(
+        &self,
+        job: &Job,
+        index: usize,
+        task: &Executable,
+        stop: &Stop,
+        staging: &mut Staging,
+    ) -> Result<(Usage, u32), Trouble> {
+        let policy = task.retries.unwrap_or_default();
+        let deadline = task.deadline.map(|d| Instant::now() + d.limit());
+        let mut attempt = 1;
+        loop {
+            let trouble = match self.once(job, index, task, stop, staging, deadline) {
+                Ok(usage) => match missing_output(task, staging) {
+                    None => return Ok((usage, attempt)),
+                    Some(message) => Trouble::Failed(self.with_log(failure(task, message), job, index)),
+                },
+                Err(trouble) => trouble,
+            };
+            let past_deadline = deadline.is_some_and(|d| Instant::now() >= d);
+            let again = match &trouble {
+                Trouble::Interrupted => false,
+                // Limits that only cancel are retried too, as long as somebody still wants the result.
+                Trouble::Failed(_) | Trouble::Cancelled(_) => stop.wish() == Wish::GoOn && !past_deadline && policy.allows_another(attempt),
+            };
+            if !again {
+                return Err(trouble);
+            }
+            pause(&policy, attempt, deadline, stop);
+            staging.clear_outputs(task.outputs().map(|o| &o.variable.value));
+            attempt += 1;
+        }
+    }
+
+    fn once(
+        &self,
+        job: &Job,
+        index: usize,
+        task: &Executable,
+        stop: &Stop,
+        staging: &mut Staging,
+        deadline: Option<Instant>,
+    ) -> Result<Usage, Trouble> {
+        for output in task.outputs() {
+            let prepared = staging.prepare_output(&output.variable.value, &output.data_type);
+            prepared.map_err(|e| Trouble::Failed(no_directory(task, &e)))?;
+        }
+        let (mut command, shown) = self.command(job, task, staging).map_err(Trouble::Failed)?;
+        let base = log_base(&job.context.logs, job, index);
+        let mut stdout = Log::new(base.with_extension("out"));
+        let mut stderr = Log::new(base.with_extension("err"));
+        let limits = Limits {
+            runtime: task.max_runtime.map(|l| Instant::now() + l.limit()),
+            inactivity: task.max_inactivity.map(|l| l.limit()),
+            deadline,
+        };
+        let ended = process::run(&mut command, &mut stdout, &mut stderr, &limits, stop, self.roster);
+        process::end_orphans(&format!("CATENA_TASK={}", task_mark(job, index)));
+        let (end, usage) = ended.map_err(|e| Trouble::Failed(cannot_start(task, &shown, &job.context.directory, &e)))?;
+        let mut failed = failure(task, String::new());
+        failed.command = shown;
+        failed.tail = stderr.tail().cloned().collect();
+        if failed.tail.is_empty() {
+            failed.tail = stdout.tail().cloned().collect();
+        }
+        let log = [&stderr, &stdout].into_iter().find(|l| !l.is_empty());
+        failed.log = log.map(|l| l.path().display().to_string());
+        match end {
+            End::Exited(0) => return Ok(usage),
+            End::Exited(code) => {
+                failed.message = format!("it ended with exit code {code}");
+                failed.exit_code = Some(code);
+                if code == 127 && task.script.is_some() {
+                    failed.help = Some(match &task.package {
+                        Some(package) => format!("a program was not found; it is in the package `{package}` (apt-get install {package})"),
+                        None => "a program was not found; is it installed and on the PATH?".to_owned(),
+                    });
+                }
+            }
+            End::Signalled(signal) => {
+                failed.message = format!("it was killed by signal {signal}{}", signal_name(signal));
+                failed.signal = Some(signal);
+                if signal == 9 {
+                    failed.help = Some("the system may have run out of memory; give the task less to do, or say how much `memory` it needs".to_owned());
+                }
+            }
+            End::LimitReached(limit) => {
+                let (policy, what) = match limit {
+                    Limit::Runtime => (task.max_runtime, "it ran longer than its limit of"),
+                    Limit::Inactivity => (task.max_inactivity, "it wrote nothing for its limit of"),
+                    Limit::Deadline => (task.deadline, "it was not done within its deadline of"),
+                };
+                let policy = policy.unwrap_or(TimeoutPolicy { timeout: 0, error_on_timeout: true });
+                failed.message = format!("{what} {:?}", policy.limit());
+                return Err(if policy.error_on_timeout { Trouble::Failed(failed) } else { Trouble::Cancelled(failed) });
+            }
+            End::Stopped(Wish::Cancel) => {
+                "it was cancelled".clone_into(&mut failed.message);
+                return Err(Trouble::Cancelled(failed));
+            }
+            End::Stopped(_) => return Err(Trouble::Interrupted),
+        }
+        Err(Trouble::Failed(failed))
+    }
+
+    fn with_log(&self, mut f: TaskFailure, job: &Job, index: usize) -> TaskFailure {
+        let base = log_base(&job.context.logs, job, index);
+        let log = ["err", "out"].iter().map(|e| base.with_extension(e)).find(|p| p.exists());
+        f.log = log.map(|p| p.display().to_string());
+        f
+    }
+
+    /// The command to start, and how it is shown to people.
+    fn command(&self, job: &Job, task: &Executable, staging: &mut Staging) -> Result<(Command, String), TaskFailure> {
+        if task.runtime != "other" {
+            let message = format!("this agent cannot start the runtime `{}`; it only starts local processes (`other`)", task.runtime);
+            return Err(failure(task, message));
+        }
+        let mut command;
+        let shown;
+        if let Some(script) = &task.script {
+            let mut values: HashMap<&str, Vec<&str>> = HashMap::new();
+            for a in &task.arguments {
+                values.entry(a.id.as_str()).or_default().push(staging.locate(&a.variable.value));
+            }
+            let mut template = Template::parse(script);
+            template.split_fields(|n| values.contains_key(n));
+            let text = template.render_shell(|n| values.get(n).cloned().unwrap_or_default());
+            command = Command::new(&self.config.shell.0);
+            command.args(&self.config.shell.1).arg(&text);
+            shown = text;
+            let directory = staging.directory().map_err(|e| no_directory(task, &e))?;
+            command.current_dir(directory);
+        } else {
+            let arguments = command_line(task, staging);
+            let program = task.path.as_str();
+            // A path with a slash is relative to the workflow, like all other paths in it.
+            let program = if program.contains('/') { job.context.directory.join(program) } else { PathBuf::from(program) };
+            let words = std::iter::once(task.path.as_str()).chain(arguments.iter().map(String::as_str));
+            shown = words.map(shell_quote).collect::<Vec<_>>().join(" ");
+            command = Command::new(program);
+            command.args(&arguments).current_dir(&job.context.directory);
+        }
+        command.env(STATE_VARIABLE, &job.context.state).env("CATENA_TASK", task_mark(job, index_of(job, task)));
+        command.envs(task.env.iter().map(|(k, v)| (k.as_str(), v)));
+        Ok((command, shown))
+    }
+}
+
+fn index_of(job: &Job, task: &Executable) -> usize {
+    job.chain.executables.iter().position(|t| std::ptr::eq(t, task)).unwrap_or(0)
+}
+
+/// Identifies a task of an attempt among all that an agent runs.
+fn task_mark(job: &Job, index: usize) -> String {
+    format!("{}/{}/{index}", job.attempt.chain, job.attempt.number)
+}
+
+/// Identifies a task from run to run: what the cache compares with.
+fn task_name(job: &Job, task: &Executable) -> String {
+    format!("{}#{}", job.context.workflow, task.id)
+}
+
+fn log_base(logs: &Path, job: &Job, index: usize) -> PathBuf {
+    logs.join(format!("{}-{}-{index}.log", job.attempt.chain.seq, job.attempt.number))
+}
+
+fn pause(policy: &RetryPolicy, attempt: u32, deadline: Option<Instant>, stop: &Stop) {
+    let mut time = policy.pause_after(attempt);
+    if let Some(deadline) = deadline {
+        time = time.min(deadline.saturating_duration_since(Instant::now()));
+    }
+    if !time.is_zero() {
+        stop.pause(time);
+    }
+}
+
+/// Label and value of each argument, in the order of the service's parameters.
+fn command_line(task: &Executable, staging: &Staging) -> Vec<String> {
+    let mut out = Vec::with_capacity(task.arguments.len());
+    for a in &task.arguments {
+        if a.data_type == "boolean" {
+            if a.variable.value.eq_ignore_ascii_case("true") {
+                out.extend(a.label.as_ref().map(Name::to_string));
+            }
+            continue;
+        }
+        out.extend(a.label.as_ref().map(Name::to_string));
+        out.push(staging.locate(&a.variable.value).to_owned());
+    }
+    out
+}
+
+/// Inputs that are declared as files or directories must be there before the task starts.
+fn check_inputs(task: &Executable, directory: &Path, staging: &Staging) -> Result<(), String> {
+    for a in task.arguments.iter().filter(|a| a.direction == Direction::Input) {
+        let wants_file = a.data_type == "file";
+        if !wants_file && a.data_type != DIRECTORY {
+            continue;
+        }
+        let path = directory.join(staging.locate(&a.variable.value));
+        match std::fs::metadata(&path) {
+            Err(e) => return Err(format!("its input `{}` cannot be read: {}: {e}", a.id, path.display())),
+            Ok(meta) if wants_file && meta.is_dir() => {
+                return Err(format!("its input `{}` must be a file, but {} is a directory", a.id, path.display()));
+            }
+            Ok(meta) if !wants_file && !meta.is_dir() => {
+                return Err(format!("its input `{}` must be a directory, but {} is a file", a.id, path.display()));
+            }
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Says which output a task that succeeded has not written.
+fn missing_output(task: &Executable, staging: &Staging) -> Option<String> {
+    task.outputs().find_map(|output| {
+        let local = Path::new(staging.locate(&output.variable.value));
+        match std::fs::symlink_metadata(local) {
+            Err(_) => Some(format!("it succeeded, but has not written its output `{}` to {}", output.id, local.display())),
+            Ok(meta) if meta.is_dir() && output.data_type == "file" => {
+                Some(format!("its output `{}` must be a file, but it made a directory", output.id))
+            }
+            Ok(_) => None,
+        }
+    })
+}
+
+/// The values of a task's outputs: final paths, and for directories the files in them.
+fn collect_outputs(task: &Executable, staging: &Staging) -> Result<Vec<Vec<String>>, String> {
+    task.outputs()
+        .map(|output| {
+            let target = output.variable.value.as_str();
+            if output.data_type != DIRECTORY {
+                return Ok(vec![target.to_owned()]);
+            }
+            let local = Path::new(staging.locate(target));
+            let files = files_below(local).map_err(|e| unreadable(output, local, &e))?;
+            let in_place = |f: &PathBuf| Path::new(target).join(f.strip_prefix(local).unwrap_or(f)).to_string_lossy().into_owned();
+            Ok(files.iter().map(in_place).collect())
+        })
+        .collect()
+}
+
+fn unreadable(output: &Argument, path: &Path, e: &io::Error) -> String {
+    format!("its output directory `{}` cannot be read: {}: {e}", output.id, path.display())
+}
+
+fn failure(task: &Executable, message: String) -> TaskFailure {
+    TaskFailure { task: task.id.clone(), message, ..TaskFailure::default() }
+}
+
+fn no_directory(task: &Executable, e: &io::Error) -> TaskFailure {
+    let mut f = failure(task, format!("its working directory cannot be made: {e}"));
+    if e.kind() == io::ErrorKind::StorageFull {
+        f.help = Some("free some space and run the same command again; it goes on where it stopped".to_owned());
+    }
+    f
+}
+
+fn cannot_start(task: &Executable, shown: &str, directory: &Path, e: &io::Error) -> TaskFailure {
+    let mut f = failure(task, format!("the program `{}` cannot be started: {e}", task.path));
+    shown.clone_into(&mut f.command);
+    f.help = match e.kind() {
+        io::ErrorKind::NotFound if !directory.is_dir() => Some(format!("the directory {} does not exist", directory.display())),
+        io::ErrorKind::NotFound => Some(match &task.package {
+            Some(package) => format!("it is in the package `{package}` (apt-get install {package})"),
+            None if task.path.contains('/') => "there is no such file; relative paths start at the directory of the workflow".to_owned(),
+            None => "it is not on the PATH; install it, or give its full path in the service".to_owned(),
+        }),
+        io::ErrorKind::PermissionDenied => Some("make the file executable (chmod +x)".to_owned()),
+        io::ErrorKind::ArgumentListTooLong => Some("the command line is too long; pass a directory or a file with the list instead".to_owned()),
+        _ => None,
+    };
+    f
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        6 => " (SIGABRT)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}

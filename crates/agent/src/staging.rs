@@ -1,0 +1,173 @@
+//! Where a chain works, and how its outputs get to their final places.
+//!
+//! An attempt writes below a directory of its own. When all tasks of the chain have succeeded, its
+//! outputs are renamed to their final places. An attempt that dies leaves nothing where others look.
+
+use catena_model::chain::{Attempt, ProcessChain, RunContext};
+use catena_model::{DIRECTORY, Name};
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// The directory of one attempt and the outputs in it.
+pub(crate) struct Staging {
+    directory: PathBuf,
+    exists: bool,
+    /// Where each output is written, by its final path.
+    local: HashMap<Name, PathBuf>,
+    /// What is renamed at the end: from, to.
+    moves: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Staging {
+    /// Decides where everything goes, without touching the disk.
+    pub(crate) fn new(context: &RunContext, attempt: Attempt, chain: &ProcessChain) -> Self {
+        let directory = context.work.join(format!("{}-{}", attempt.chain.seq, attempt.number));
+        let mut staging = Self { directory, exists: false, local: HashMap::new(), moves: Vec::new() };
+        for output in chain.executables.iter().flat_map(|e| e.outputs()) {
+            let target = &output.variable.value;
+            let (local, from, to) = staging.place(context, attempt, target);
+            if !staging.moves.iter().any(|(f, _)| *f == from) {
+                staging.moves.push((from, to));
+            }
+            staging.local.insert(target.clone(), local);
+        }
+        staging
+    }
+
+    fn place(&self, context: &RunContext, attempt: Attempt, target: &Name) -> (PathBuf, PathBuf, PathBuf) {
+        let path = Path::new(target.as_str());
+        for (base, name) in [(&context.tmp, "tmp"), (&context.out, "out")] {
+            if let Ok(relative) = path.strip_prefix(base) {
+                let root = self.directory.join(name);
+                // `<id>/<name>` has its directory to itself, so all of it is moved: tools like to put
+                // further files beside the one they were asked for.
+                let mut parts = relative.components();
+                let first = parts.next().map(Component::as_os_str);
+                let own = first.filter(|f| parts.next().is_some() && f.to_str().is_some_and(|f| f.parse::<u64>().is_ok()));
+                let unit = own.map_or(relative, Path::new);
+                return (root.join(relative), root.join(unit), base.join(unit));
+            }
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let mark = format!(".{name}.catena-{}-{}-{}", attempt.chain.run, attempt.chain.seq, attempt.number);
+        let local = path.with_file_name(mark);
+        (local.clone(), local, path.to_path_buf())
+    }
+
+    /// Where something with this final path is while the chain runs.
+    pub(crate) fn locate<'p>(&'p self, path: &'p str) -> &'p str {
+        self.local.get(path).and_then(|p| p.to_str()).unwrap_or(path)
+    }
+
+    /// The directory of the attempt, made if there is none yet.
+    pub(crate) fn directory(&mut self) -> io::Result<&Path> {
+        if !self.exists {
+            match fs::create_dir(&self.directory) {
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => fs::create_dir_all(&self.directory)?,
+                // An attempt with this number was cut off before it could be counted.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    fs::remove_dir_all(&self.directory)?;
+                    fs::create_dir(&self.directory)?;
+                }
+                Err(e) => return Err(e),
+            }
+            self.exists = true;
+        }
+        Ok(&self.directory)
+    }
+
+    /// Makes the directory an output is written to, or the output itself if it is one.
+    pub(crate) fn prepare_output(&mut self, target: &Name, data_type: &str) -> io::Result<()> {
+        self.directory()?;
+        let Some(local) = self.local.get(target) else { return Ok(()) };
+        if data_type == DIRECTORY {
+            fs::create_dir_all(local)
+        } else if let Some(parent) = local.parent() {
+            fs::create_dir_all(parent)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Removes the outputs of a task that will be tried again.
+    pub(crate) fn clear_outputs<'t>(&self, targets: impl Iterator<Item = &'t Name>) {
+        for local in targets.filter_map(|t| self.local.get(t)) {
+            let _ = remove(local);
+        }
+    }
+
+    /// Renames all outputs to their final places.
+    pub(crate) fn publish(&self) -> io::Result<()> {
+        for (from, to) in &self.moves {
+            if let Some(parent) = to.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            match fs::rename(from, to) {
+                Ok(()) => {}
+                // An earlier attempt got this far but was never counted.
+                Err(e) if matches!(e.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory) => {
+                    remove(to)?;
+                    fs::rename(from, to)?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what is left of the attempt.
+    pub(crate) fn clean(&self) {
+        if self.exists && fs::remove_dir(&self.directory).is_err() {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+        for (from, _) in self.moves.iter().filter(|(from, _)| !from.starts_with(&self.directory)) {
+            let _ = remove(from);
+        }
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+/// All files below a directory, in the order of their paths.
+pub(crate) fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    let mut open = vec![directory.to_path_buf()];
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(&at)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                open.push(entry.path());
+            } else {
+                out.push(entry.path());
+            }
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+/// Makes `to` the same as `from` without copying where the file system allows it.
+pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            link(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(|_| ()))
+}

@@ -1,0 +1,283 @@
+//! What can be said on the command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Runs scientific workflows: on a laptop in a second, and on as many machines as you have.
+#[derive(Debug, Parser)]
+#[command(name = "catena", version, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 success, 1 tasks failed, 2 wrong input or usage, 3 cancelled, 130 interrupted (run again to go on).")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Where runs, intermediate files, logs and the result cache are kept
+    #[arg(long, global = true, value_name = "DIR", default_value = ".catena", env = "CATENA_STATE_DIR")]
+    pub(crate) state: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a workflow, or go on with one that was interrupted
+    Run(Box<RunArgs>),
+    /// Check a workflow, macros or services and report everything that is wrong
+    Check(CheckArgs),
+    /// Show the process chains a workflow is cut into
+    Plan(PlanArgs),
+    /// Draw a workflow
+    Graph(GraphArgs),
+    /// Write a workflow in another form
+    Convert(ConvertArgs),
+    /// List runs
+    List(ListArgs),
+    /// Show how a run stands
+    Status(StatusArgs),
+    /// Show what tasks have written
+    Logs(LogsArgs),
+    /// Stop a run for good
+    Cancel(CancelArgs),
+    /// Run the failed and cancelled tasks of a run again
+    Retry(RetryArgs),
+    /// Write a page with the graph, the timeline, durations and failures of a run
+    Report(ReportArgs),
+    /// Print the JSON Schema of workflows, for editors
+    Schema,
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Where a workflow and what it uses are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SourceArgs {
+    /// The workflow file, or a directory with a workflow.yaml
+    pub(crate) workflow: PathBuf,
+    /// A file with services
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) services: Vec<PathBuf>,
+    /// A file with macros
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) macros: Vec<PathBuf>,
+    /// Set an input; the value is read as YAML
+    #[arg(short, long = "input", value_name = "NAME=VALUE")]
+    pub(crate) input: Vec<String>,
+    /// Set inputs from a YAML or JSON file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) inputs: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Chains {
+    /// Cut where required capabilities or resources differ
+    Split,
+    /// Never cut: a chain requires all that its tasks require
+    Union,
+    /// Each task is a chain of its own
+    Single,
+}
+
+impl Chains {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Chains::Split => "split",
+            Chains::Union => "union",
+            Chains::Single => "single",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    /// Plan and pretend that every task succeeds; nothing is started or kept
+    Execute,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+    /// Start a new run, even if an earlier one could go on
+    #[arg(long)]
+    pub(crate) new: bool,
+    /// How chains are cut
+    #[arg(long, value_enum, default_value = "split")]
+    pub(crate) chains: Chains,
+    /// Start nothing
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "execute", require_equals = true)]
+    pub(crate) dry_run: Option<DryRun>,
+}
+
+/// What the local agent offers.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct AgentArgs {
+    /// Processors to use at once [default: all]
+    #[arg(long, short = 'j', value_name = "N")]
+    pub(crate) cpus: Option<f64>,
+    /// Memory to use at once, such as `8 GiB` [default: all]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// A named quantity this machine has, such as gpus=2
+    #[arg(long = "resource", value_name = "NAME=N")]
+    pub(crate) resources: Vec<String>,
+    /// A capability this machine offers
+    #[arg(long = "capability", value_name = "NAME")]
+    pub(crate) capabilities: Vec<String>,
+    /// Run every task, even if its result is known
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// Stop at the first failure
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
+}
+
+/// What is shown while a run goes on.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct ShowArgs {
+    /// Print events as JSON, one a line
+    #[arg(long, conflicts_with_all = ["explain", "quiet"])]
+    pub(crate) json: bool,
+    /// Say why each task runs or does not
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Show only failures and the end
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Print the problems as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Directory for intermediate files
+    #[arg(long, value_name = "DIR", default_value = "/tmp/")]
+    pub(crate) tmp: String,
+    /// Directory for results
+    #[arg(long, value_name = "DIR", default_value = "/out/")]
+    pub(crate) out: String,
+    /// Results to feed step by step: a YAML list of {results, executedExecutableIds}
+    #[arg(long, value_name = "STEPS.yaml")]
+    pub(crate) results: Option<PathBuf>,
+    /// Save the state and load it again between steps
+    #[arg(long)]
+    pub(crate) reload: bool,
+    /// Feed one variable at a time
+    #[arg(long)]
+    pub(crate) one_by_one: bool,
+    /// How chains are cut
+    #[arg(long, value_enum, default_value = "split")]
+    pub(crate) chains: Chains,
+    /// Print the chains as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    Svg,
+    Dot,
+    Mermaid,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GraphArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// What to draw [default: by the name of the output file, else svg]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<GraphFormat>,
+    /// Where to write it [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// The form to write
+    #[arg(long, value_enum, default_value = "long")]
+    pub(crate) to: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// The long form (Steep 4.x)
+    Long,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The run [default: the newest]
+    pub(crate) run: Option<i64>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// Tasks to show, by name; `*` stands for anything [default: all that have written something]
+    pub(crate) tasks: Vec<String>,
+    /// The run [default: the newest]
+    #[arg(long, short, value_name = "N")]
+    pub(crate) run: Option<i64>,
+    /// Go on showing what is written until the run ends
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Only the last lines of each log
+    #[arg(long, short = 'n', value_name = "LINES")]
+    pub(crate) tail: Option<usize>,
+    /// Only tasks that failed
+    #[arg(long)]
+    pub(crate) failed: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// The run [default: the one under way]
+    pub(crate) run: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RetryArgs {
+    /// The run [default: the newest]
+    pub(crate) run: Option<i64>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The run [default: the newest]
+    pub(crate) run: Option<i64>,
+    /// Where to write the page
+    #[arg(long, short, value_name = "FILE", default_value = "report.html")]
+    pub(crate) output: PathBuf,
+}

@@ -1,0 +1,300 @@
+//! `catena run` and `catena retry`: an instance in this process, with all roles.
+
+use super::{EXIT_CANCELLED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Outcome, show_problems};
+use crate::arguments::{AgentArgs, Arguments, RetryArgs, RunArgs, ShowArgs, SourceArgs};
+use crate::display::Display;
+use crate::project::{Project, load_source};
+use catena_agent::{AgentConfig, Cache, Mode, Roster, end_leftovers};
+use catena_bus::LocalBus;
+use catena_model::chain::RunId;
+use catena_model::{Loaded, Name, Resources, parse_bytes};
+use catena_plan::{PlanOptions, Program};
+use catena_server::{AgentRole, Definition, Driver, RunSummary, StateDirectory, StopWish, publish_results};
+use catena_store::{NewRun, Run, RunState, Store};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+
+/// A no-op executor takes this many chains at a time.
+const PRETEND_SLOTS: u64 = 512;
+
+/// What to do in this session.
+struct Session<'a> {
+    loaded: Loaded,
+    definition: Definition,
+    project: Project,
+    agent: &'a AgentArgs,
+    show: ShowArgs,
+    pretend: bool,
+    new: bool,
+    /// Go on with this very run.
+    retry: Option<RunId>,
+}
+
+pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
+    let (loaded, options, project) = load_source(&args.source)?;
+    show_problems(&loaded);
+    if loaded.diags.has_errors() {
+        return Ok(ExitCode::from(EXIT_USAGE));
+    }
+    let definition = Definition {
+        workflow: absolute(&args.source.workflow)?,
+        services: options.services.iter().map(|p| absolute(p)).collect::<Result<_, _>>()?,
+        macros: options.macros.iter().map(|p| absolute(p)).collect::<Result<_, _>>()?,
+        inputs: options.inputs,
+        out: absolute(&args.out)?,
+        chains: args.chains.name().to_owned(),
+        text: String::new(),
+    };
+    let pretend = args.dry_run.is_some();
+    let session = Session {
+        loaded,
+        definition,
+        project,
+        agent: &args.agent,
+        show: args.show,
+        pretend,
+        new: args.new,
+        retry: None,
+    };
+    if !pretend {
+        return session.start(&arguments.state);
+    }
+    // A pretended run must not be taken for a real one later, so it gets a place of its own.
+    let state = arguments.state.join("dry-run");
+    let _ = std::fs::remove_dir_all(&state);
+    let outcome = session.start(&state);
+    let _ = std::fs::remove_dir_all(&state);
+    outcome
+}
+
+pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
+    let look = StateDirectory::look(&arguments.state).map_err(|e| e.to_string())?;
+    let store = look.store().map_err(|e| e.to_string())?;
+    let run = super::inspect::find_run(&store, args.run)?;
+    drop(store);
+    let definition: Definition = serde_json::from_slice(&run.definition).map_err(|e| format!("run {} cannot be read: {e}", run.id))?;
+    let source = SourceArgs {
+        workflow: definition.workflow.clone(),
+        services: definition.services.clone(),
+        macros: definition.macros.clone(),
+        input: Vec::new(),
+        inputs: Vec::new(),
+    };
+    let project = Project::find(&source.workflow)?;
+    let options = catena_model::LoadOptions {
+        services: source.services.clone(),
+        macros: source.macros.clone(),
+        inputs: definition.inputs.clone(),
+    };
+    let loaded = catena_model::load(&source.workflow, &options);
+    show_problems(&loaded);
+    if loaded.diags.has_errors() {
+        return Ok(ExitCode::from(EXIT_USAGE));
+    }
+    if definition.fingerprint(&loaded) != run.fingerprint {
+        return Err(format!(
+            "{} has changed since run {}; use `catena run`, which takes unchanged results from the cache",
+            definition.workflow.display(),
+            run.id
+        ));
+    }
+    let session = Session {
+        loaded,
+        definition,
+        project,
+        agent: &args.agent,
+        show: args.show,
+        pretend: false,
+        new: false,
+        retry: Some(run.id),
+    };
+    session.start(&arguments.state)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
+}
+
+impl Session<'_> {
+    fn start(self, state: &Path) -> Outcome {
+        let name = self.loaded.expanded.as_ref().and_then(|w| w.name.clone());
+        let name = name.unwrap_or_else(|| default_name(&self.definition.workflow));
+        let state = StateDirectory::own(state, &format!("running {name}")).map_err(|e| e.to_string())?;
+        let ended = end_leftovers(state.path());
+        if ended > 0 {
+            eprintln!("note: {ended} tasks of a killed catena were still running and have been ended");
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|e| e.to_string())?;
+        let stop = watch_signals()?;
+        let mut display = Display::new(self.show);
+        let summary = runtime.block_on(self.drive(&state, name, &mut display, stop));
+        display.close();
+        let summary = summary?;
+        Ok(match summary.state {
+            RunState::Succeeded => ExitCode::SUCCESS,
+            RunState::Interrupted => ExitCode::from(EXIT_INTERRUPTED),
+            RunState::Cancelled => ExitCode::from(EXIT_CANCELLED),
+            RunState::Running | RunState::PartiallySucceeded | RunState::Failed => ExitCode::from(EXIT_FAILED),
+        })
+    }
+
+    async fn drive(
+        &self,
+        state: &StateDirectory,
+        name: String,
+        display: &mut Display,
+        stop: watch::Receiver<StopWish>,
+    ) -> Result<RunSummary, String> {
+        let store: Arc<dyn Store> = Arc::new(state.store().map_err(|e| e.to_string())?);
+        let (run, resumed) = self.find_or_create(&*store, name).await?;
+        let workflow = self.loaded.expanded.as_ref().ok_or("only workflows can be run")?;
+        let program = Arc::new(Program::new(workflow, &self.loaded.library).map_err(|e| e.to_string())?);
+        let directory = absolute(&self.loaded.directory)?;
+        let context = state.context(run.id, &self.definition.workflow, &directory, &self.definition.out);
+        let options = PlanOptions {
+            tmp: context.tmp.to_string_lossy().into_owned(),
+            out: context.out.to_string_lossy().into_owned(),
+            policy: self.definition.policy(),
+        };
+        if self.retry.is_some() || resumed {
+            let again = store.retry_failed(run.id).await.map_err(|e| e.to_string())?;
+            if again > 0 {
+                display.note(&format!("{again} chains that had failed are tried again"));
+            }
+        }
+        let planner = Driver::replay(&*store, run.id, program, options).await.map_err(|e| e.to_string())?;
+        let bus: Arc<LocalBus> = Arc::new(LocalBus::default());
+        let cache = self.open_cache(state)?;
+        let agent = AgentRole::start(self.agent_config()?, cache.clone(), Roster::create(state.path()), bus.clone());
+        let mut observer = |event| display.show(&event);
+        let driver = Driver::new(store.clone(), bus, run, context, planner, &mut observer).await;
+        let driver = driver.fail_fast(self.agent.fail_fast);
+        let summary = {
+            let agent = agent.run();
+            tokio::pin!(agent);
+            let drive = driver.drive(stop, resumed);
+            tokio::pin!(drive);
+            tokio::select! {
+                summary = &mut drive => summary,
+                () = &mut agent => drive.await,
+            }
+        };
+        if let Some(cache) = cache {
+            cache.flush();
+        }
+        let summary = summary.map_err(|e| e.to_string())?;
+        let results = if summary.state == RunState::Succeeded && !self.pretend {
+            publish_results(&summary.results, &self.definition.out).map_err(|e| format!("results cannot be put in their place: {e}"))?
+        } else {
+            Vec::new()
+        };
+        display.end(&summary, &results);
+        Ok(summary)
+    }
+
+    /// The run to go on with, or a new one. Returns whether it goes on.
+    async fn find_or_create(&self, store: &dyn Store, name: String) -> Result<(Run, bool), String> {
+        let fail = |e: catena_store::StoreError| e.to_string();
+        let fingerprint = self.definition.fingerprint(&self.loaded);
+        if let Some(id) = self.retry {
+            let run = store.run(id).await.map_err(fail)?.ok_or("the run is gone")?;
+            return Ok((run, true));
+        }
+        let runs = store.runs().await.map_err(fail)?;
+        // Only the newest run of this work: older ones were given up for it.
+        let same = runs.into_iter().find(|r| r.fingerprint == fingerprint);
+        if let Some(run) = same.filter(|r| !self.new && r.state != RunState::Succeeded) {
+            return Ok((run, true));
+        }
+        let definition = self.definition.clone().with_text(&self.loaded);
+        let definition = serde_json::to_vec(&definition).map_err(|e| e.to_string())?;
+        let source = self.definition.workflow.to_string_lossy().into_owned();
+        let new = NewRun { name, source, fingerprint, definition, created: now() };
+        let id = store.create_run(&new).await.map_err(fail)?;
+        let run = store.run(id).await.map_err(fail)?.ok_or("the new run is gone")?;
+        Ok((run, false))
+    }
+
+    fn open_cache(&self, state: &StateDirectory) -> Result<Option<Arc<Cache>>, String> {
+        if self.agent.no_cache || self.pretend {
+            return Ok(None);
+        }
+        Cache::open(&state.cache_file()).map(Arc::new).map(Some).map_err(|e| e.to_string())
+    }
+
+    fn agent_config(&self) -> Result<AgentConfig, String> {
+        let detected = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let cpus = self.agent.cpus.or(self.project.cpus).unwrap_or(detected);
+        if !(cpus > 0.0 && cpus.is_finite()) {
+            return Err(format!("--cpus must be greater than 0, not {cpus}"));
+        }
+        let memory = match self.agent.memory.as_ref().or(self.project.memory.as_ref()) {
+            Some(text) => parse_bytes(text)?,
+            None => total_memory(),
+        };
+        let mut resources = Resources { cpus: (cpus * 1000.0) as u64, memory, disk: u64::MAX, ..Resources::default() };
+        for (name, n) in &self.project.resources {
+            resources.named.insert(Name::new(name), (n * 1000.0) as u64);
+        }
+        for given in &self.agent.resources {
+            let parsed = given.split_once('=').and_then(|(name, n)| Some((name, n.parse::<f64>().ok()?)));
+            let (name, n) = parsed.ok_or_else(|| format!("`--resource {given}`: expected NAME=NUMBER"))?;
+            resources.named.insert(Name::new(name), (n * 1000.0) as u64);
+        }
+        if self.pretend {
+            resources.cpus = PRETEND_SLOTS * 1000;
+            resources.memory = u64::MAX;
+        }
+        let capabilities = self.project.capabilities.iter().chain(&self.agent.capabilities).map(Name::new).collect();
+        Ok(AgentConfig {
+            id: Name::new_static("local"),
+            capabilities,
+            resources,
+            mode: if self.pretend { Mode::Pretend } else { Mode::Execute },
+            shell: AgentConfig::find_shell(),
+        })
+    }
+}
+
+fn default_name(workflow: &Path) -> String {
+    let stem = workflow.file_stem().unwrap_or_default().to_string_lossy();
+    if stem == "workflow" {
+        let directory = workflow.parent().and_then(Path::file_name).unwrap_or_default();
+        return directory.to_string_lossy().into_owned();
+    }
+    stem.into_owned()
+}
+
+/// The memory of this machine in bytes.
+fn total_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    u64::from(info.totalram as u64).saturating_mul(u64::from(info.mem_unit).max(1))
+}
+
+/// The first Ctrl-C stops tasks and leaves the run so that it can go on; the second ends at once.
+fn watch_signals() -> Result<watch::Receiver<StopWish>, String> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let (sender, receiver) = watch::channel(StopWish::No);
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|e| e.to_string())?;
+    let watch = move || {
+        let mut count = 0;
+        for _ in signals.forever() {
+            count += 1;
+            if count == 1 {
+                eprintln!("\nstopping tasks … (press Ctrl-C again to end at once)");
+                let _ = sender.send(StopWish::Interrupt);
+            } else {
+                std::process::exit(i32::from(EXIT_INTERRUPTED));
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(|e| e.to_string())?;
+    Ok(receiver)
+}

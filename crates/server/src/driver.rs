@@ -1,0 +1,623 @@
+//! Controller and scheduler of one instance: plans, claims, assigns, takes results in, ends runs.
+//!
+//! One turn of the loop takes in everything that has arrived, decides, writes all of it in one
+//! transaction, and only then tells agents. A finished task is therefore never forgotten, and however
+//! many finish at once, the disk sees one write.
+
+use crate::event::{FailedTask, RunEvent, RunSummary};
+use catena_bus::{Assignment, Bus, Message, Subscription, subject};
+use catena_model::Name;
+use catena_model::chain::{
+    AgentEvent, Attempt, ChainKey, ChainState, Outcome, ProcessChain, RunContext, RunId, TaskFailure, TaskResult,
+};
+use catena_plan::{PlanError, Planner};
+use catena_schedule::{AgentInfo, Class, Command, Event, Scheduler};
+use catena_store::{
+    Batch, Claim, Counts, Feed, Finish, NewChain, NewChains, Requeue, Run, RunChange, RunState, Store, StoreError,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+use tokio::sync::watch;
+
+/// Chains are planned ahead until this many wait for an agent; the rest stays in the planner.
+const REGISTERED_AHEAD: u64 = 2048;
+/// How many chains one turn plans at most.
+const PLAN_PER_TURN: usize = 2048;
+/// How often the store is looked at for what others have changed.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// How many failures a summary names.
+const FAILURES_KEPT: usize = 20;
+
+/// Something that stops the whole instance.
+#[derive(Debug, Error)]
+pub enum DriverError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What the store has does not fit the workflow.
+    #[error("run {run} cannot go on: {detail}. Start it anew with `catena run --new`; unchanged results are taken from the cache")]
+    Replay {
+        /// The run.
+        run: RunId,
+        /// What does not fit.
+        detail: String,
+    },
+}
+
+/// Whether the instance should stop, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StopWish {
+    /// Go on.
+    #[default]
+    No,
+    /// Stop tasks; they can go on later.
+    Interrupt,
+    /// Stop for good.
+    Cancel,
+}
+
+/// Controller and scheduler of one run.
+pub struct Driver<'o> {
+    store: Arc<dyn Store>,
+    bus: Arc<dyn Bus>,
+    inbox: Subscription,
+    observer: &'o mut dyn FnMut(RunEvent),
+    scheduler: Scheduler,
+    run: Run,
+    context: Arc<RunContext>,
+    planner: Planner,
+    plan_failure: Option<PlanError>,
+    /// Chains that are with agents.
+    live: HashMap<ChainKey, Live>,
+    /// Chains that were planned or read and wait for an agent.
+    window: HashMap<u64, Arc<ProcessChain>>,
+    /// Chains that wait for their next attempt, by the time it may start.
+    paused: BTreeMap<(Instant, u64), Class>,
+    agents: Vec<Name>,
+    counts: Counts,
+    done: Done,
+    wish: StopWish,
+    fail_fast: bool,
+    clock: Clock,
+    failures: Vec<FailedTask>,
+    last_changes: u64,
+    unsatisfiable: Vec<String>,
+}
+
+struct Live {
+    attempt: u32,
+    class: Name,
+    chain: Arc<ProcessChain>,
+}
+
+#[derive(Default)]
+struct Done {
+    tasks: u64,
+    cached: u64,
+}
+
+/// Wall-clock time that a change of the system's clock cannot turn back.
+struct Clock {
+    start: Instant,
+    wall: i64,
+}
+
+impl Clock {
+    fn new() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
+        Self { start: Instant::now(), wall }
+    }
+
+    fn now(&self) -> i64 {
+        self.wall + self.start.elapsed().as_millis() as i64
+    }
+}
+
+/// What one turn has taken in and wants written.
+#[derive(Default)]
+struct Turn {
+    batch: Batch,
+    fed: Vec<u64>,
+    fed_after: u64,
+    events: Vec<RunEvent>,
+}
+
+impl<'o> Driver<'o> {
+    /// Prepares to drive a run. `planner` has replayed what the store knows.
+    pub async fn new(
+        store: Arc<dyn Store>,
+        bus: Arc<dyn Bus>,
+        run: Run,
+        context: RunContext,
+        planner: Planner,
+        observer: &'o mut dyn FnMut(RunEvent),
+    ) -> Self {
+        let inbox = bus.subscribe(subject::SCHEDULER).await;
+        Self {
+            store,
+            bus,
+            inbox,
+            observer,
+            scheduler: Scheduler::default(),
+            run,
+            context: Arc::new(context),
+            planner,
+            plan_failure: None,
+            live: HashMap::new(),
+            window: HashMap::new(),
+            paused: BTreeMap::new(),
+            agents: Vec::new(),
+            counts: Counts::default(),
+            done: Done::default(),
+            wish: StopWish::No,
+            fail_fast: false,
+            clock: Clock::new(),
+            failures: Vec::new(),
+            last_changes: 0,
+            unsatisfiable: Vec::new(),
+        }
+    }
+
+    /// Stop at the first failure in place of doing what can still be done.
+    #[must_use]
+    pub fn fail_fast(mut self, yes: bool) -> Self {
+        self.fail_fast = yes;
+        self
+    }
+
+    /// Drives the run to its end, or until `stop` says otherwise.
+    pub async fn drive(mut self, mut stop: watch::Receiver<StopWish>, resumed: bool) -> Result<RunSummary, DriverError> {
+        self.begin(resumed).await?;
+        let mut messages = Vec::new();
+        let mut look = tokio::time::interval(LOOK_INTERVAL);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            // What was planned ahead may be more than one turn may take.
+            let more = self.turn(std::mem::take(&mut messages)).await?;
+            if self.is_over() {
+                return self.end().await;
+            }
+            if more {
+                continue;
+            }
+            let wake = self.paused.keys().next().map(|(t, _)| *t);
+            tokio::select! {
+                n = self.inbox.receive(&mut messages, 4096) => {
+                    if n == 0 {
+                        return self.end().await;
+                    }
+                }
+                () = sleep_until(wake) => {}
+                _ = look.tick() => self.look().await?,
+                Ok(()) = stop.changed() => {
+                    let wish = *stop.borrow_and_update();
+                    self.stop(wish).await;
+                }
+            }
+        }
+    }
+
+    async fn begin(&mut self, resumed: bool) -> Result<(), DriverError> {
+        self.last_changes = self.store.foreign_changes().await?;
+        self.recount().await?;
+        let change = RunChange {
+            state: Some(RunState::Running),
+            started: self.run.started.is_none().then(|| self.clock.now()),
+            ended: Some(None),
+            error: Some(None),
+            cancel_requested: Some(false),
+            ..RunChange::default()
+        };
+        self.store.change_run(self.run.id, &change).await?;
+        let done = self.counts.succeeded;
+        (self.observer)(RunEvent::Started { run: self.run.id, name: self.run.name.clone(), resumed, done });
+        Ok(())
+    }
+
+    /// Takes the number of chains in each state from the store.
+    async fn recount(&mut self) -> Result<(), DriverError> {
+        self.counts = self.store.counts(self.run.id).await?;
+        for class in self.store.class_counts(self.run.id).await? {
+            if class.state == ChainState::Registered
+                && let Some(known) = Class::from_key(&class.class)
+            {
+                self.scheduler.handle(Event::Counted { class: known, count: class.count });
+            }
+        }
+        Ok(())
+    }
+
+    /// One turn. Returns whether there is more to plan right now.
+    async fn turn(&mut self, messages: Vec<Message>) -> Result<bool, DriverError> {
+        let mut turn = Turn { fed_after: self.planner.chain_count(), ..Turn::default() };
+        for message in messages {
+            match message {
+                Message::AgentJoined { id, capabilities, resources } => {
+                    self.agents.push(id.clone());
+                    self.scheduler.handle(Event::AgentJoined(AgentInfo { id, capabilities, resources }));
+                }
+                Message::Agent { id, events } => {
+                    for event in events {
+                        self.agent_event(&id, event, &mut turn);
+                    }
+                }
+                Message::Assign { .. } | Message::Cancel(_) | Message::Interrupt | Message::Look => {}
+            }
+        }
+        self.feed(&mut turn);
+        let more = self.plan(&mut turn);
+        self.wake_paused();
+        let claims = self.claim(&mut turn).await;
+        let applied = self.store.apply(std::mem::take(&mut turn.batch)).await?;
+        self.assign(claims, applied.claimed).await?;
+        let changed = !turn.events.is_empty();
+        for event in turn.events {
+            (self.observer)(event);
+        }
+        if changed {
+            self.report_progress();
+        }
+        Ok(more)
+    }
+
+    fn report_progress(&mut self) {
+        let plan = self.planner.counts();
+        (self.observer)(RunEvent::Progress {
+            run: self.run.id,
+            counts: self.counts,
+            tasks_done: self.done.tasks,
+            tasks_known: plan.planned + plan.waiting,
+            growing: plan.open_loops > 0,
+        });
+    }
+
+    // ----- taking in -------------------------------------------------------------------------
+
+    fn agent_event(&mut self, agent: &Name, event: AgentEvent, turn: &mut Turn) {
+        match event {
+            AgentEvent::TaskStarted { attempt, index, cached, reason } => {
+                let Some(live) = self.live.get(&attempt.chain).filter(|l| l.attempt == attempt.number) else { return };
+                let Some(task) = live.chain.executables.get(index).map(|t| t.id.clone()) else { return };
+                turn.events.push(RunEvent::TaskStarted {
+                    run: attempt.chain.run,
+                    chain: attempt.chain.seq,
+                    attempt: attempt.number,
+                    task,
+                    cached,
+                    reason,
+                });
+            }
+            AgentEvent::Ended { attempt, outcome, started, ended, millis } => {
+                let Some(live) = self.live.get(&attempt.chain).filter(|l| l.attempt == attempt.number) else { return };
+                self.scheduler.handle(Event::Ended { agent: agent.clone(), class: live.class.clone(), millis });
+                if let Some(live) = self.live.remove(&attempt.chain) {
+                    self.ended(attempt, &live, outcome, (started, ended, millis), turn);
+                }
+            }
+        }
+    }
+
+    fn ended(&mut self, attempt: Attempt, live: &Live, outcome: Outcome, time: (i64, i64, f64), turn: &mut Turn) {
+        let (started, ended, millis) = time;
+        let mut finish = Finish { attempt, state: ChainState::Succeeded, started, ended, result: Vec::new(), error: None };
+        let mut cached = 0;
+        let mut failed = None;
+        match outcome {
+            Outcome::Succeeded(results) => {
+                cached = results.iter().filter(|r| r.cached).count() as u32;
+                finish.result = serde_json::to_vec(&results).unwrap_or_default();
+                self.done.tasks += results.len() as u64;
+                self.done.cached += u64::from(cached);
+                let outputs = results.into_iter().map(|r: TaskResult| r.outputs).collect();
+                // Fed at once, in the order of arrival; the journal says the same.
+                self.planner.chain_succeeded(attempt.chain.seq, outputs);
+                turn.fed.push(attempt.chain.seq);
+            }
+            Outcome::Interrupted if self.wish == StopWish::Cancel => finish.state = ChainState::Cancelled,
+            Outcome::Interrupted => return self.requeue(attempt, live, turn),
+            Outcome::Failed(failure) => {
+                let retries = live.chain.retries.filter(|r| r.allows_another(attempt.number) && self.wish == StopWish::No);
+                if let Some(policy) = retries {
+                    return self.pause(attempt, live, &failure, policy.pause_after(attempt.number), time, turn);
+                }
+                finish.state = ChainState::Failed;
+                failed = Some(failure);
+            }
+            Outcome::Cancelled(failure) => {
+                finish.state = ChainState::Cancelled;
+                failed = Some(failure);
+            }
+        }
+        finish.error = failed.as_ref().and_then(|f| serde_json::to_string(f).ok());
+        self.moved(ChainState::Running, finish.state);
+        if let Some(failure) = failed.as_ref().filter(|_| self.failures.len() < FAILURES_KEPT) {
+            let (chain, attempt) = (attempt.chain.seq, attempt.number);
+            self.failures.push(FailedTask { chain, attempt, failure: (**failure).clone() });
+        }
+        self.report_end(attempt, live, finish.state, cached, millis, failed, turn);
+        turn.batch.finishes.push(finish);
+    }
+
+    fn requeue(&mut self, attempt: Attempt, live: &Live, turn: &mut Turn) {
+        self.moved(ChainState::Running, ChainState::Registered);
+        self.window.insert(attempt.chain.seq, live.chain.clone());
+        self.scheduler.handle(Event::Registered { class: Class::of(&live.chain), count: 1, priority: live.chain.priority });
+        turn.batch.requeues.push(Requeue { attempt, failure: None, not_before: 0 });
+    }
+
+    fn pause(
+        &mut self,
+        attempt: Attempt,
+        live: &Live,
+        failure: &TaskFailure,
+        pause: Duration,
+        (started, ended, millis): (i64, i64, f64),
+        turn: &mut Turn,
+    ) {
+        self.moved(ChainState::Running, ChainState::Paused);
+        self.window.insert(attempt.chain.seq, live.chain.clone());
+        self.paused.insert((Instant::now() + pause, attempt.chain.seq), Class::of(&live.chain));
+        let error = serde_json::to_string(failure).unwrap_or_default();
+        let not_before = self.clock.now() + pause.as_millis() as i64;
+        turn.batch.requeues.push(Requeue { attempt, failure: Some((started, ended, error)), not_before });
+        self.report_end(attempt, live, ChainState::Paused, 0, millis, Some(Box::new(failure.clone())), turn);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are the fields of one event")]
+    fn report_end(
+        &mut self,
+        attempt: Attempt,
+        live: &Live,
+        state: ChainState,
+        cached: u32,
+        millis: f64,
+        failure: Option<Box<TaskFailure>>,
+        turn: &mut Turn,
+    ) {
+        turn.events.push(RunEvent::ChainEnded {
+            run: attempt.chain.run,
+            chain: attempt.chain.seq,
+            attempt: attempt.number,
+            state,
+            tasks: live.chain.executables.iter().map(|t| t.id.clone()).collect(),
+            cached,
+            millis,
+            failure,
+        });
+    }
+
+    fn moved(&mut self, from: ChainState, to: ChainState) {
+        let from = self.counts.of(from);
+        *from = from.saturating_sub(1);
+        *self.counts.of(to) += 1;
+    }
+
+    // ----- planning and scheduling -----------------------------------------------------------
+
+    /// Writes down which results were used, in which order, after how many chains.
+    fn feed(&mut self, turn: &mut Turn) {
+        if !turn.fed.is_empty() {
+            let chains = std::mem::take(&mut turn.fed);
+            turn.batch.feeds.push(Feed { run: self.run.id, after_chains: turn.fed_after, chains });
+        }
+    }
+
+    fn plan(&mut self, turn: &mut Turn) -> bool {
+        if self.wish != StopWish::No || self.plan_failure.is_some() || self.has_failed_fast() {
+            return false;
+        }
+        let mut new = NewChains { run: self.run.id, first: self.planner.chain_count(), chains: Vec::new() };
+        let mut classes: HashMap<Class, (u64, i32)> = HashMap::new();
+        let mut more = false;
+        loop {
+            if new.chains.len() >= PLAN_PER_TURN || self.counts.registered + new.chains.len() as u64 >= REGISTERED_AHEAD {
+                more = new.chains.len() >= PLAN_PER_TURN;
+                break;
+            }
+            match self.planner.next_chain() {
+                Ok(Some(chain)) => {
+                    let seq = new.first + new.chains.len() as u64;
+                    let class = Class::of(&chain);
+                    let entry = classes.entry(class.clone()).or_insert((0, i32::MIN));
+                    *entry = (entry.0 + 1, entry.1.max(chain.priority));
+                    let payload = serde_json::to_vec(&chain).unwrap_or_default();
+                    new.chains.push(NewChain { class: class.key(), priority: chain.priority, payload });
+                    self.window.insert(seq, Arc::new(chain));
+                }
+                Ok(None) => break,
+                Err(e) => {
+                    turn.events.push(RunEvent::Notice { run: self.run.id, message: e.to_string() });
+                    self.plan_failure = Some(e);
+                    break;
+                }
+            }
+        }
+        self.counts.registered += new.chains.len() as u64;
+        for (class, (count, priority)) in classes {
+            self.scheduler.handle(Event::Registered { class, count, priority });
+        }
+        if !new.chains.is_empty() {
+            turn.batch.chains.push(new);
+        }
+        more
+    }
+
+    fn has_failed_fast(&self) -> bool {
+        self.fail_fast && self.counts.failed > 0
+    }
+
+    fn wake_paused(&mut self) {
+        let now = Instant::now();
+        while let Some(entry) = self.paused.first_entry().filter(|e| e.key().0 <= now) {
+            let class = entry.remove();
+            self.moved(ChainState::Paused, ChainState::Registered);
+            self.scheduler.handle(Event::Registered { class, count: 1, priority: 0 });
+        }
+    }
+
+    /// Asks the scheduler what to claim, and puts it into the batch.
+    async fn claim(&mut self, turn: &mut Turn) -> Vec<(Name, Name, usize)> {
+        if self.wish != StopWish::No || self.has_failed_fast() {
+            return Vec::new();
+        }
+        let mut claims = Vec::new();
+        for command in self.scheduler.decide() {
+            match command {
+                Command::Claim { agent, class, limit } => {
+                    let now = self.clock.now();
+                    turn.batch.claims.push(Claim { class: class.clone(), limit, agent: agent.clone(), now });
+                    claims.push((agent, class, limit));
+                }
+                // Agents join only after the first turn; until then nothing is missing.
+                Command::Unsatisfiable { .. } if self.agents.is_empty() => {}
+                Command::Unsatisfiable { reason, .. } => {
+                    turn.events.push(RunEvent::Notice { run: self.run.id, message: reason.clone() });
+                    self.unsatisfiable.push(reason);
+                }
+            }
+        }
+        claims
+    }
+
+    async fn assign(
+        &mut self,
+        claims: Vec<(Name, Name, usize)>,
+        claimed: Vec<Vec<catena_store::Claimed>>,
+    ) -> Result<(), DriverError> {
+        for ((agent, class, asked), claimed) in claims.into_iter().zip(claimed) {
+            let got = claimed.len() as u64;
+            self.scheduler.handle(Event::Claimed { agent: agent.clone(), class: class.clone(), asked: asked as u64, got });
+            let mut chains = Vec::with_capacity(claimed.len());
+            for c in claimed {
+                let chain = match self.window.remove(&c.key.seq) {
+                    Some(chain) => chain,
+                    None => self.read_chain(c.key).await?,
+                };
+                self.moved(ChainState::Registered, ChainState::Running);
+                self.live.insert(c.key, Live { attempt: c.attempt, class: class.clone(), chain: chain.clone() });
+                chains.push(Assignment { attempt: Attempt { chain: c.key, number: c.attempt }, chain });
+            }
+            if !chains.is_empty() {
+                let message = Message::Assign { chains, context: self.context.clone() };
+                self.bus.publish(&subject::agent(&agent), message).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_chain(&self, key: ChainKey) -> Result<Arc<ProcessChain>, DriverError> {
+        let fail = |detail: String| DriverError::Replay { run: key.run, detail };
+        let record = self.store.chain(key).await?.ok_or_else(|| fail(format!("chain {} is missing", key.seq)))?;
+        let chain = serde_json::from_slice(&record.payload).map_err(|e| fail(format!("chain {} is unreadable: {e}", key.seq)))?;
+        Ok(Arc::new(chain))
+    }
+
+    // ----- stopping and ending ---------------------------------------------------------------
+
+    /// Looks at the store: whether somebody has asked to stop the run, and whether chains were missed.
+    async fn look(&mut self) -> Result<(), DriverError> {
+        if self.live.is_empty() && self.paused.is_empty() {
+            self.recount().await?;
+        }
+        let changes = self.store.foreign_changes().await?;
+        if changes == self.last_changes {
+            return Ok(());
+        }
+        self.last_changes = changes;
+        let run = self.store.run(self.run.id).await?;
+        if run.is_some_and(|r| r.cancel_requested) {
+            self.stop(StopWish::Cancel).await;
+        }
+        Ok(())
+    }
+
+    async fn stop(&mut self, wish: StopWish) {
+        if wish == StopWish::No || self.wish == StopWish::Cancel {
+            return;
+        }
+        self.wish = wish;
+        for agent in &self.agents {
+            let message = if wish == StopWish::Cancel { Message::Cancel(self.run.id) } else { Message::Interrupt };
+            self.bus.publish(&subject::agent(agent), message).await;
+        }
+    }
+
+    /// Whether nothing more can happen.
+    fn is_over(&self) -> bool {
+        if !self.live.is_empty() {
+            return false;
+        }
+        if self.wish != StopWish::No || self.has_failed_fast() {
+            return true;
+        }
+        if self.agents.is_empty() || !self.paused.is_empty() {
+            return self.counts.registered == 0 && self.paused.is_empty() && self.planner.is_finished();
+        }
+        // With agents that have room and nothing under way, whatever still waits waits in vain.
+        self.counts.registered == 0 || !self.unsatisfiable.is_empty()
+    }
+
+    async fn end(mut self) -> Result<RunSummary, DriverError> {
+        let plan = self.planner.counts();
+        let blocked = plan.waiting;
+        let all_planned = self.planner.is_finished() && self.counts.registered == 0;
+        let c = self.counts;
+        let (state, error) = if self.wish == StopWish::Interrupt {
+            (RunState::Interrupted, None)
+        } else if self.wish == StopWish::Cancel || (c.cancelled > 0 && c.failed == 0) {
+            (RunState::Cancelled, None)
+        } else if let Some(e) = &self.plan_failure {
+            (RunState::Failed, Some(e.to_string()))
+        } else if let Some(reason) = self.unsatisfiable.first() {
+            (RunState::Failed, Some(reason.clone()))
+        } else if c.failed == 0 && all_planned {
+            (RunState::Succeeded, None)
+        } else if c.failed == 0 {
+            let names = self.planner.waiting_actions(5).join(", ");
+            (RunState::Failed, Some(format!("{blocked} tasks never got their inputs: {names}")))
+        } else if c.succeeded == 0 {
+            (RunState::Failed, Some(format!("all {} process chains failed", c.failed)))
+        } else {
+            let state = if all_planned { RunState::PartiallySucceeded } else { RunState::Failed };
+            let waiting = if blocked > 0 { format!(", and {blocked} tasks wait for their results") } else { String::new() };
+            (state, Some(format!("{} of {} process chains failed{waiting}", c.failed, c.total())))
+        };
+        let results = self.planner.results();
+        let change = RunChange {
+            state: Some(state),
+            ended: Some(Some(self.clock.now())),
+            error: Some(error.clone()),
+            results: serde_json::to_string(&results).ok(),
+            tasks: Some((plan.planned + plan.waiting) as i64),
+            skipped: Some(plan.skipped as i64),
+            ..RunChange::default()
+        };
+        self.store.change_run(self.run.id, &change).await?;
+        self.store.sync().await?;
+        let summary = RunSummary {
+            run: self.run.id,
+            name: self.run.name.clone(),
+            state,
+            error,
+            counts: c,
+            tasks_done: self.done.tasks,
+            tasks_cached: self.done.cached,
+            tasks_skipped: plan.skipped,
+            tasks_blocked: blocked,
+            millis: self.clock.start.elapsed().as_secs_f64() * 1e3,
+            results,
+            failures: std::mem::take(&mut self.failures),
+        };
+        (self.observer)(RunEvent::Ended(summary.clone()));
+        Ok(summary)
+    }
+}
+
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}
