@@ -1,8 +1,8 @@
 //! Slots that take chains from a queue and execute them.
 
 use crate::cache::Cache;
-use crate::execute::{Executor, now_millis};
-use crate::process::{Stop, Wish, adopt_orphans};
+use crate::execute::{Executor, attempt_mark, now_millis};
+use crate::process::{Stop, Wish, adopt_orphans, end_orphans};
 use crate::roster::Roster;
 use catena_model::chain::{AgentEvent, Attempt, Outcome, ProcessChain, RunContext, RunId, TaskResult};
 use catena_model::{Name, Resources};
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What an agent is and has.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct AgentConfig {
     pub resources: Resources,
     /// Whether it executes tasks or only says so.
     pub mode: Mode,
+    /// Whether to find out why a task has to run.
+    pub explain: bool,
     /// The shell for scripts and its arguments before the script.
     pub shell: (PathBuf, Vec<OsString>),
 }
@@ -81,9 +83,14 @@ struct Queue {
     free: Resources,
     running: HashMap<Attempt, (RunId, Arc<Stop>)>,
     idle: usize,
-    threads: usize,
     closing: bool,
+    last_orphan_check: Instant,
+    /// The state directory of the chains seen so far.
+    state: Option<String>,
 }
+
+/// Processes that escape from their task's group are looked for this often.
+const ORPHAN_CHECK: Duration = Duration::from_millis(200);
 
 /// Orders chains by priority, then age.
 type QueueKey = (Reverse<i32>, RunId, u64, u32);
@@ -102,8 +109,9 @@ impl Agent {
             free: config.resources.clone(),
             running: HashMap::new(),
             idle: 0,
-            threads: 0,
             closing: false,
+            last_orphan_check: Instant::now(),
+            state: None,
         };
         let shared = Shared { config, cache, roster, report: Box::new(report), queue: Mutex::new(queue), changed: Condvar::new() };
         Self { shared: Arc::new(shared), threads: Mutex::new(Vec::new()) }
@@ -128,7 +136,6 @@ impl Agent {
             let thread = std::thread::Builder::new().name("slot".to_owned()).stack_size(1 << 20);
             match thread.spawn(move || shared.slot()) {
                 Ok(handle) => {
-                    queue.threads += 1;
                     queue.idle += 1;
                     self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
                 }
@@ -174,9 +181,10 @@ impl Agent {
         }
     }
 
-    /// How many chains are being executed now.
-    pub fn running(&self) -> usize {
-        self.shared.queue().running.len()
+    /// Whether every slot has more to do when it is done with what it does now.
+    pub fn has_backlog(&self) -> bool {
+        let queue = self.shared.queue();
+        queue.waiting.len() > 2 * queue.running.len().max(1)
     }
 }
 
@@ -188,6 +196,9 @@ impl Drop for Agent {
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             let _ = thread.join();
+        }
+        if let Some(state) = self.shared.queue().state.clone() {
+            end_orphans(&state, |_| false);
         }
     }
 }
@@ -249,6 +260,14 @@ impl Shared {
             queue.free.give(&job.chain.resources);
             queue.running.remove(&job.attempt);
             queue.idle += 1;
+            // A chain that was stopped may have tried to save something from that.
+            if queue.last_orphan_check.elapsed() >= ORPHAN_CHECK || stop.wish() != Wish::GoOn {
+                queue.last_orphan_check = Instant::now();
+                let running: Vec<String> = queue.running.keys().map(|a| attempt_mark(*a)).collect();
+                let state = job.context.state.to_string_lossy().into_owned();
+                end_orphans(&state, |attempt| running.iter().any(|r| r == attempt));
+                queue.state = Some(state);
+            }
             drop(queue);
             (self.report)(AgentEvent::Ended { attempt: job.attempt, outcome, started, ended: now_millis(), millis });
             queue = self.queue();

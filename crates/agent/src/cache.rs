@@ -10,7 +10,7 @@ use catena_model::Direction;
 use catena_model::chain::{Argument, Executable};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -66,17 +66,14 @@ impl Stamp {
 /// The key of a task and the parts it is made of.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskKey {
-    pub(crate) key: String,
-    parts: Parts,
+    key: [u8; 16],
+    /// Short hashes of the command, the environment, and each input in order: enough to say what has
+    /// changed, and small, because there is one per task.
+    parts: Vec<u8>,
 }
 
-/// Short hashes of what determines a result, kept to say what has changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Parts {
-    command: String,
-    env: String,
-    inputs: BTreeMap<String, String>,
-}
+/// The length of a short hash.
+const PART: usize = 8;
 
 /// An output as the cache knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,8 +87,8 @@ struct CachedOutput {
 pub(crate) enum Lookup {
     /// Its outputs are in place.
     Hit,
-    /// It has to run, and why.
-    Miss(String),
+    /// It has to run; why, if somebody wants to know.
+    Miss(Option<String>),
 }
 
 impl Cache {
@@ -103,10 +100,8 @@ impl Cache {
             connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
             connection.execute_batch(
                 "PRAGMA synchronous = OFF;
-                 CREATE TABLE IF NOT EXISTS entry (
-                     key TEXT PRIMARY KEY, task TEXT NOT NULL, parts TEXT NOT NULL, outputs TEXT NOT NULL, made INTEGER NOT NULL
-                 ) WITHOUT ROWID;
-                 CREATE INDEX IF NOT EXISTS entry_task ON entry (task, made);
+                 CREATE TABLE IF NOT EXISTS entry (key BLOB PRIMARY KEY, outputs TEXT NOT NULL) WITHOUT ROWID;
+                 CREATE TABLE IF NOT EXISTS last (task INTEGER PRIMARY KEY, parts BLOB NOT NULL);
                  CREATE TABLE IF NOT EXISTS content (stamp TEXT PRIMARY KEY, hash BLOB NOT NULL) WITHOUT ROWID;",
             )?;
             Ok(connection)
@@ -122,35 +117,33 @@ impl Cache {
 
     /// The key of a task whose inputs are all there.
     pub(crate) fn key(&self, task: &Executable, directory: &Path, staging: &Staging) -> io::Result<TaskKey> {
-        let mut parts = Parts { command: self.command(task, directory)?, env: short(&format!("{:?}", task.env)), ..Parts::default() };
-        for (i, argument) in task.arguments.iter().filter(|a| a.direction == Direction::Input).enumerate() {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(KEY_VERSION.as_bytes());
+        let mut parts = Vec::with_capacity(PART * (2 + task.arguments.len()));
+        let mut add = |hash: blake3::Hash| {
+            hasher.update(hash.as_bytes());
+            parts.extend_from_slice(&hash.as_bytes()[..PART]);
+        };
+        add(self.command(task, directory)?);
+        let mut env = blake3::Hasher::new();
+        for (name, value) in &task.env {
+            env.update(name.as_bytes()).update(&[0]).update(value.as_bytes()).update(&[0]);
+        }
+        add(env.finalize());
+        // Paths of intermediate files differ from run to run; only contents count.
+        for argument in inputs(task) {
             let value = staging.locate(&argument.variable.value);
             let content = self.content_of(argument, &directory.join(value))?;
-            let name = format!("{} {} {i}", argument.id, argument.variable.value);
-            parts.inputs.insert(name, content.unwrap_or_else(|| short(value)));
+            add(content.unwrap_or_else(|| blake3::hash(value.as_bytes())));
         }
-        let mut hasher = blake3::Hasher::new();
-        for piece in [KEY_VERSION, &parts.command, &parts.env] {
-            hasher.update(piece.as_bytes()).update(&[0]);
-        }
-        // Paths of intermediate files differ from run to run; only contents count.
-        let mut inputs: Vec<(&str, usize, &String)> = parts
-            .inputs
-            .iter()
-            .map(|(name, hash)| {
-                let order = name.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-                (name.split(' ').next().unwrap_or(""), order, hash)
-            })
-            .collect();
-        inputs.sort_by_key(|(_, order, _)| *order);
-        for (name, _, hash) in inputs {
-            hasher.update(name.as_bytes()).update(&[0]).update(hash.as_bytes()).update(&[0]);
-        }
-        Ok(TaskKey { key: hasher.finalize().to_hex().to_string(), parts })
+        let hash = hasher.finalize();
+        let mut key = [0; 16];
+        key.copy_from_slice(&hash.as_bytes()[..16]);
+        Ok(TaskKey { key, parts })
     }
 
     /// What is started, without the values of inputs and the places of outputs.
-    fn command(&self, task: &Executable, directory: &Path) -> io::Result<String> {
+    fn command(&self, task: &Executable, directory: &Path) -> io::Result<blake3::Hash> {
         let mut hasher = blake3::Hasher::new();
         let mut add = |text: &str| {
             hasher.update(text.as_bytes()).update(&[0]);
@@ -178,17 +171,21 @@ impl Cache {
                 add(&self.file_hash(&program, &meta)?.to_hex());
             }
         }
-        Ok(hasher.finalize().to_hex()[..32].to_owned())
+        // What produces nothing is run for what it does, so it is the same only if it is the same task.
+        if task.outputs().next().is_none() {
+            add(&task.id);
+        }
+        Ok(hasher.finalize())
     }
 
     /// The hash of the file or directory an argument names; `None` if it names none.
-    fn content_of(&self, argument: &Argument, path: &Path) -> io::Result<Option<String>> {
+    fn content_of(&self, argument: &Argument, path: &Path) -> io::Result<Option<blake3::Hash>> {
         if matches!(argument.data_type.as_str(), "integer" | "float" | "boolean") || argument.variable.value.is_empty() {
             return Ok(None);
         }
         let Ok(meta) = fs::metadata(path) else { return Ok(None) };
         if meta.is_file() {
-            return Ok(Some(self.file_hash(path, &meta)?.to_hex().to_string()));
+            return Ok(Some(self.file_hash(path, &meta)?));
         }
         if !meta.is_dir() {
             return Ok(None);
@@ -203,7 +200,7 @@ impl Cache {
                 hasher.update(self.file_hash(&file, &meta)?.as_bytes());
             }
         }
-        Ok(Some(hasher.finalize().to_hex().to_string()))
+        Ok(Some(hasher.finalize()))
     }
 
     fn file_hash(&self, path: &Path, meta: &fs::Metadata) -> io::Result<blake3::Hash> {
@@ -242,26 +239,30 @@ impl Cache {
         Ok(hash)
     }
 
-    /// Puts the outputs of an earlier run in place, if there was one just like this.
-    pub(crate) fn lookup(&self, name: &str, key: &TaskKey, task: &Executable, staging: &Staging) -> Lookup {
+    /// Puts the outputs of an earlier run in place, if there was one just like this. `explain` asks for
+    /// the reason if there was none.
+    pub(crate) fn lookup(&self, name: &str, key: &TaskKey, task: &Executable, staging: &Staging, explain: bool) -> Lookup {
         let found: Option<String> = self
             .inner()
             .connection
             .prepare_cached("SELECT outputs FROM entry WHERE key = ?1")
-            .and_then(|mut s| s.query_row([&key.key], |r| r.get(0)).optional())
+            .and_then(|mut s| s.query_row([&key.key[..]], |r| r.get(0)).optional())
             .unwrap_or(None);
-        let Some(found) = found else { return Lookup::Miss(self.why(name, key)) };
+        let Some(found) = found else {
+            return Lookup::Miss(explain.then(|| self.why(name, key, task)));
+        };
+        let miss = |reason| Lookup::Miss(Some(reason));
         let outputs: Vec<CachedOutput> = serde_json::from_str(&found).unwrap_or_default();
         let targets: Vec<&Argument> = task.outputs().collect();
         if outputs.len() != targets.len() {
-            return Lookup::Miss("its outputs are described in another way now".to_owned());
+            return miss("its outputs are described in another way now".to_owned());
         }
         for output in &outputs {
             for (file, stamp) in &output.files {
                 match fs::metadata(file) {
                     Ok(meta) if Stamp::of(&meta) == *stamp => {}
-                    Ok(_) => return Lookup::Miss(format!("its earlier output {file} was changed")),
-                    Err(_) => return Lookup::Miss(format!("its earlier output {file} is gone")),
+                    Ok(_) => return miss(format!("its earlier output {file} was changed")),
+                    Err(_) => return miss(format!("its earlier output {file} is gone")),
                 }
             }
         }
@@ -273,52 +274,44 @@ impl Cache {
                 link(Path::new(&output.path), local)
             };
             if let Err(e) = linked {
-                return Lookup::Miss(format!("its earlier output {} cannot be used: {e}", output.path));
+                return miss(format!("its earlier output {} cannot be used: {e}", output.path));
             }
         }
         Lookup::Hit
     }
 
-    /// Why a task has to run: what differs from its last entry.
-    fn why(&self, name: &str, key: &TaskKey) -> String {
-        let last: Option<String> = self
+    /// Why a task has to run: what differs from the last time.
+    fn why(&self, name: &str, key: &TaskKey, task: &Executable) -> String {
+        let last: Option<Vec<u8>> = self
             .inner()
             .connection
-            .prepare_cached("SELECT parts FROM entry WHERE task = ?1 ORDER BY made DESC LIMIT 1")
-            .and_then(|mut s| s.query_row([name], |r| r.get(0)).optional())
+            .prepare_cached("SELECT parts FROM last WHERE task = ?1")
+            .and_then(|mut s| s.query_row([task_number(name)], |r| r.get(0)).optional())
             .unwrap_or(None);
-        let Some(last) = last.and_then(|p| serde_json::from_str::<Parts>(&p).ok()) else {
-            return "it has not run before".to_owned();
-        };
-        if last.command != key.parts.command {
+        let Some(last) = last else { return "it has not run before".to_owned() };
+        let (before, now): (Vec<&[u8]>, Vec<&[u8]>) = (last.chunks(PART).collect(), key.parts.chunks(PART).collect());
+        if before.first() != now.first() {
             return "its command has changed".to_owned();
         }
-        if last.env != key.parts.env {
+        if before.get(1) != now.get(1) {
             return "its environment has changed".to_owned();
         }
-        let by_position = |parts: &Parts| -> BTreeMap<usize, (String, String)> {
-            let split = |name: &str| {
-                let (rest, position) = name.rsplit_once(' ').unwrap_or((name, "0"));
-                (position.parse().unwrap_or(0), rest.to_owned())
-            };
-            parts.inputs.iter().map(|(n, h)| (split(n).0, (split(n).1, h.clone()))).collect()
-        };
-        let (before, now) = (by_position(&last), by_position(&key.parts));
-        for (position, (name, hash)) in &now {
-            match before.get(position) {
-                Some((_, old)) if old == hash => {}
-                Some(_) => return format!("its input {} has changed", name.replacen(' ', " = ", 1)),
-                None => return format!("its input {} is new", name.replacen(' ', " = ", 1)),
+        for (i, argument) in inputs(task).enumerate() {
+            let input = format!("{} = {}", argument.id, argument.variable.value);
+            match before.get(i + 2) {
+                None => return format!("its input {input} is new"),
+                Some(old) if now.get(i + 2) != Some(old) => return format!("its input {input} has changed"),
+                Some(_) => {}
             }
         }
         if before.len() > now.len() {
             return "it has fewer inputs than before".to_owned();
         }
-        "it has not run with these inputs before".to_owned()
+        "its earlier result was removed from the cache".to_owned()
     }
 
     /// Remembers the outputs of a task, which are in their final places.
-    pub(crate) fn record(&self, name: &str, key: &TaskKey, task: &Executable, made: i64) -> io::Result<()> {
+    pub(crate) fn record(&self, name: &str, key: &TaskKey, task: &Executable) -> io::Result<()> {
         let mut outputs = Vec::new();
         for output in task.outputs() {
             let path = Path::new(output.variable.value.as_str());
@@ -333,8 +326,8 @@ impl Cache {
             outputs.push(CachedOutput { path, files: stamped, directory });
         }
         let outputs = serde_json::to_string(&outputs)?;
-        let parts = serde_json::to_string(&key.parts)?;
-        self.write("INSERT OR REPLACE INTO entry VALUES (?1, ?2, ?3, ?4, ?5)", params![key.key, name, parts, outputs, made]);
+        self.write("INSERT OR REPLACE INTO entry VALUES (?1, ?2)", params![&key.key[..], outputs]);
+        self.write("INSERT OR REPLACE INTO last VALUES (?1, ?2)", params![task_number(name), key.parts]);
         Ok(())
     }
 
@@ -379,6 +372,14 @@ fn output_name(path: &str) -> &str {
     if parent.parse::<u64>().is_ok() { last } else { last.trim_start_matches(|c: char| c.is_ascii_digit()) }
 }
 
-fn short(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+fn inputs(task: &Executable) -> impl Iterator<Item = &Argument> {
+    task.arguments.iter().filter(|a| a.direction == Direction::Input)
+}
+
+/// Stands for a task's name where many of them are kept.
+fn task_number(name: &str) -> i64 {
+    let hash = blake3::hash(name.as_bytes());
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&hash.as_bytes()[..8]);
+    i64::from_le_bytes(bytes)
 }

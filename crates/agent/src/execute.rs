@@ -4,9 +4,9 @@ use crate::agent::{AgentConfig, Job};
 use crate::cache::{Cache, Lookup, TaskKey};
 use crate::log::Log;
 use crate::process::{self, End, Limit, Limits, Stop, Usage, Wish};
-use crate::roster::{Roster, STATE_VARIABLE};
+use crate::roster::{ATTEMPT_VARIABLE, Roster, STATE_VARIABLE};
 use crate::staging::{Staging, files_below};
-use catena_model::chain::{AgentEvent, Argument, Executable, Outcome, TaskFailure, TaskResult};
+use catena_model::chain::{AgentEvent, Argument, Attempt, Executable, Outcome, TaskFailure, TaskResult};
 use catena_model::{DIRECTORY, Direction, Name, RetryPolicy, Template, TimeoutPolicy, shell_quote};
 use std::collections::HashMap;
 use std::io;
@@ -66,7 +66,7 @@ impl Executor<'_> {
         if let Some(cache) = self.cache {
             for (task, key) in to_record {
                 // A result that cannot be remembered is still a result.
-                let _ = cache.record(&task_name(job, task), &key, task, now_millis());
+                let _ = cache.record(&task_name(job, task), &key, task);
             }
         }
         Ok(results)
@@ -92,14 +92,14 @@ impl Executor<'_> {
             if task.outputs().next().is_some() {
                 staging.directory().map_err(|e| Trouble::Failed(no_directory(task, &e)))?;
             }
-            match cache.lookup(&task_name(job, task), &made, task, staging) {
+            match cache.lookup(&task_name(job, task), &made, task, staging, self.config.explain) {
                 Lookup::Hit => {
                     (self.report)(AgentEvent::TaskStarted { attempt: job.attempt, index, cached: true, reason: None });
                     let outputs = collect_outputs(task, staging).map_err(|m| Trouble::Failed(failure(task, m)))?;
                     let millis = clock.elapsed().as_secs_f64() * 1e3;
                     return Ok((TaskResult { outputs, started, millis, cached: true, attempts: 1, ..TaskResult::default() }, None));
                 }
-                Lookup::Miss(why) => reason = Some(why),
+                Lookup::Miss(why) => reason = why,
             }
             key = Some(made);
         }
@@ -169,7 +169,6 @@ impl Executor<'_> {
             deadline,
         };
         let ended = process::run(&mut command, &mut stdout, &mut stderr, &limits, stop, self.roster);
-        process::end_orphans(&format!("CATENA_TASK={}", task_mark(job, index)));
         let (end, usage) = ended.map_err(|e| Trouble::Failed(cannot_start(task, &shown, &job.context.directory, &e)))?;
         let mut failed = failure(task, String::new());
         failed.command = shown;
@@ -255,19 +254,15 @@ impl Executor<'_> {
             command = Command::new(program);
             command.args(&arguments).current_dir(&job.context.directory);
         }
-        command.env(STATE_VARIABLE, &job.context.state).env("CATENA_TASK", task_mark(job, index_of(job, task)));
+        command.env(STATE_VARIABLE, &job.context.state).env(ATTEMPT_VARIABLE, attempt_mark(job.attempt));
         command.envs(task.env.iter().map(|(k, v)| (k.as_str(), v)));
         Ok((command, shown))
     }
 }
 
-fn index_of(job: &Job, task: &Executable) -> usize {
-    job.chain.executables.iter().position(|t| std::ptr::eq(t, task)).unwrap_or(0)
-}
-
-/// Identifies a task of an attempt among all that an agent runs.
-fn task_mark(job: &Job, index: usize) -> String {
-    format!("{}/{}/{index}", job.attempt.chain, job.attempt.number)
+/// Identifies an attempt among all that an agent runs.
+pub(crate) fn attempt_mark(attempt: Attempt) -> String {
+    format!("{}/{}", attempt.chain, attempt.number)
 }
 
 /// Identifies a task from run to run: what the cache compares with.

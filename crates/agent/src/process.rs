@@ -1,7 +1,7 @@
 //! Starts one process, takes in what it writes, and makes sure that nothing of it is left.
 
 use crate::log::Log;
-use crate::roster::Roster;
+use crate::roster::{ATTEMPT_VARIABLE, Roster, STATE_VARIABLE};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -308,8 +308,9 @@ pub(crate) fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Ends and collects processes that left their task's group and outlived the task.
-pub(crate) fn end_orphans(mark: &str) {
+/// Ends and collects processes that left their task's group and outlived its attempt. `is_running` tells
+/// which attempts still have a right to them.
+pub(crate) fn end_orphans(state: &str, is_running: impl Fn(&str) -> bool) {
     let pid = rustix::process::getpid().as_raw_nonzero();
     let mut children = String::new();
     // Adopted children belong to the first thread; those that slots have started do not.
@@ -319,12 +320,18 @@ pub(crate) fn end_orphans(mark: &str) {
     }
     for child in children.split_whitespace().filter_map(|c| c.parse().ok()).filter_map(Pid::from_raw) {
         let environment = std::fs::read(format!("/proc/{}/environ", child.as_raw_nonzero())).unwrap_or_default();
-        if environment.split(|b| *b == 0).any(|e| e == mark.as_bytes()) {
-            let _ = rustix::process::kill_process(child, Signal::KILL);
-            let _ = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty());
-        } else if environment.is_empty() {
+        if environment.is_empty() {
             // It has ended by itself and only waits to be collected.
             let _ = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::NOHANG);
+            continue;
+        }
+        let value = |name: &str| {
+            let mut entries = environment.split(|b| *b == 0).filter_map(|e| std::str::from_utf8(e).ok());
+            entries.find_map(|e| e.strip_prefix(name)?.strip_prefix('='))
+        };
+        if value(STATE_VARIABLE) == Some(state) && !value(ATTEMPT_VARIABLE).is_some_and(&is_running) {
+            let _ = rustix::process::kill_process(child, Signal::KILL);
+            let _ = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty());
         }
     }
 }

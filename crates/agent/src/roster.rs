@@ -13,6 +13,9 @@ use std::sync::Mutex;
 /// Names the state directory in the environment of every task.
 pub(crate) const STATE_VARIABLE: &str = "CATENA_STATE";
 
+/// Names the attempt in the environment of every task.
+pub(crate) const ATTEMPT_VARIABLE: &str = "CATENA_ATTEMPT";
+
 /// The processes of one agent, in a file of eight bytes per slot.
 pub struct Roster {
     file: Option<File>,

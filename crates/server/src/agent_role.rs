@@ -4,7 +4,11 @@ use catena_agent::{Agent, AgentConfig, Cache, Job, Roster};
 use catena_bus::{Bus, Message, subject};
 use catena_model::chain::AgentEvent;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// How long reports are gathered while an agent is busy anyway.
+const GATHER: Duration = Duration::from_millis(4);
 
 /// An agent on a bus.
 pub struct AgentRole {
@@ -45,6 +49,13 @@ impl AgentRole {
                 n = self.events.recv_many(&mut events, 4096) => {
                     if n == 0 {
                         return;
+                    }
+                    // While every slot has enough to do, nobody waits for the report: gather more of it.
+                    if self.agent.has_backlog() {
+                        tokio::time::sleep(GATHER).await;
+                        while let Ok(event) = self.events.try_recv() {
+                            events.push(event);
+                        }
                     }
                     let message = Message::Agent { id: id.clone(), events: std::mem::take(&mut events) };
                     self.bus.publish(subject::SCHEDULER, message).await;

@@ -10,7 +10,7 @@ use catena_store::{Batch, ChainFilter, Feed, Store};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How many steps are read at a time.
+/// How many chains are read at a time.
 const PAGE: usize = 1024;
 
 impl Driver<'_> {
@@ -24,20 +24,10 @@ impl Driver<'_> {
         store.release_running(run).await?;
         let mut planner = Planner::new(program, options);
         let mut used = HashSet::new();
-        let mut next = 0;
-        loop {
-            let feeds = store.feeds(run, next, PAGE).await?;
-            if feeds.is_empty() {
-                break;
-            }
-            for feed in feeds {
-                advance(&mut planner, run, feed.after_chains)?;
-                for seq in feed.chains {
-                    feed_result(store, &mut planner, run, seq).await?;
-                    used.insert(seq);
-                }
-                next = feed.number + 1;
-            }
+        for feed in store.feeds(run).await? {
+            advance(&mut planner, run, feed.after_chains)?;
+            feed_result(store, &mut planner, run, feed.chain).await?;
+            used.insert(feed.chain);
         }
         let known = store.counts(run).await?.total();
         advance(&mut planner, run, known)?;

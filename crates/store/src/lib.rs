@@ -39,8 +39,8 @@ pub trait Store: Send + Sync {
     async fn chains(&self, run: RunId, filter: &ChainFilter) -> Result<Vec<ChainRecord>, StoreError>;
     /// One chain with its payload and result.
     async fn chain(&self, key: ChainKey) -> Result<Option<ChainRecord>, StoreError>;
-    /// The order in which results were used, from a position on.
-    async fn feeds(&self, run: RunId, from: u64, limit: usize) -> Result<Vec<FeedRecord>, StoreError>;
+    /// The results of a run in the order in which they were used.
+    async fn feeds(&self, run: RunId) -> Result<Vec<FeedRecord>, StoreError>;
     /// Attempts that failed, oldest first.
     async fn failed_attempts(&self, run: RunId) -> Result<Vec<FailedAttempt>, StoreError>;
     /// Makes chains of a run that were given to an agent available again, after the agent was lost.

@@ -224,15 +224,13 @@ impl Default for ChainFilter {
     }
 }
 
-/// Results that were used together, as they are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A result that was used to plan more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedRecord {
-    /// Position in the order.
-    pub number: u64,
+    /// The chain whose result it is.
+    pub chain: u64,
     /// How many chains had been generated before.
     pub after_chains: u64,
-    /// The chains whose results were used, in order.
-    pub chains: Vec<u64>,
 }
 
 /// An attempt that failed.

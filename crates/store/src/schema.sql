@@ -42,9 +42,13 @@ CREATE TABLE payload (
     chain BLOB NOT NULL
 );
 
+-- What came of a chain, and when it was used to plan more: as which result of the run, after how many
+-- chains. Replaying results in this order rebuilds a planner.
 CREATE TABLE result (
     id INTEGER PRIMARY KEY,
-    result BLOB NOT NULL
+    result BLOB NOT NULL,
+    number INTEGER,
+    after_chains INTEGER
 );
 
 CREATE TABLE failed_attempt (
@@ -55,15 +59,6 @@ CREATE TABLE failed_attempt (
     ended INTEGER NOT NULL,
     error TEXT NOT NULL,
     PRIMARY KEY (id, attempt)
-) WITHOUT ROWID;
-
--- The order in which results were used; replaying it rebuilds a planner.
-CREATE TABLE feed (
-    run INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    after_chains INTEGER NOT NULL,
-    chains TEXT NOT NULL,
-    PRIMARY KEY (run, number)
 ) WITHOUT ROWID;
 
 -- Chains by class and state, changed in the same transaction as the chains.

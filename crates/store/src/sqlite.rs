@@ -13,6 +13,7 @@ use crate::Store;
 use async_trait::async_trait;
 use catena_model::Name;
 use catena_model::chain::{ChainKey, ChainState, RunId};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -78,6 +79,8 @@ impl SqliteStore {
             })?;
         }
         connection.set_prepared_statement_cache_capacity(64);
+        // Otherwise a statement with a bound LIMIT is compiled anew for every new limit.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(|e| fail(&e))?;
         let inner = Inner {
             connection,
             classes: HashMap::new(),
@@ -185,10 +188,14 @@ impl Inner {
         for feed in &batch.feeds {
             let number = match feeds.get(&feed.run.0).or_else(|| next_feed.get(&feed.run.0)) {
                 Some(n) => *n,
-                None => tx.query_row("SELECT COALESCE(MAX(number) + 1, 0) FROM feed WHERE run = ?1", [feed.run.0], |r| r.get(0))?,
+                None => {
+                    let (first, last) = id_range(feed.run);
+                    let sql = "SELECT COALESCE(MAX(number) + 1, 0) FROM result WHERE id BETWEEN ?1 AND ?2";
+                    tx.query_row(sql, [first, last], |r| r.get(0))?
+                }
             };
-            insert_feed(&tx, feed, number)?;
-            feeds.insert(feed.run.0, number + 1);
+            apply_feed(&tx, feed, number)?;
+            feeds.insert(feed.run.0, number + feed.chains.len() as i64);
         }
         for chains in &batch.chains {
             insert_chains(&tx, &mut changes, classes, &mut new_classes, chains)?;
@@ -263,11 +270,12 @@ fn insert_failure(
     tx.prepare_cached(sql)?.execute(params![chain, attempt, agent, started, ended, error]).map(|_| ())
 }
 
-fn insert_feed(tx: &Transaction<'_>, feed: &Feed, number: i64) -> rusqlite::Result<()> {
-    let chains: Vec<String> = feed.chains.iter().map(u64::to_string).collect();
-    tx.prepare_cached("INSERT INTO feed (run, number, after_chains, chains) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![feed.run.0, number, feed.after_chains as i64, chains.join(" ")])
-        .map(|_| ())
+fn apply_feed(tx: &Transaction<'_>, feed: &Feed, first: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("UPDATE result SET number = ?2, after_chains = ?3 WHERE id = ?1")?;
+    for (number, seq) in (first..).zip(&feed.chains) {
+        statement.execute(params![id(feed.run, *seq), number, feed.after_chains as i64])?;
+    }
+    Ok(())
 }
 
 fn class_id(tx: &Transaction<'_>, classes: &mut HashMap<Name, i64>, fresh: &mut Vec<Name>, class: &Name) -> rusqlite::Result<i64> {
@@ -537,19 +545,14 @@ impl Store for SqliteStore {
         })
     }
 
-    async fn feeds(&self, run: RunId, from: u64, limit: usize) -> Result<Vec<FeedRecord>, StoreError> {
+    async fn feeds(&self, run: RunId) -> Result<Vec<FeedRecord>, StoreError> {
         self.with(|inner| {
+            let (first, last) = id_range(run);
             let mut statement = inner.connection.prepare_cached(
-                "SELECT number, after_chains, chains FROM feed WHERE run = ?1 AND number >= ?2 ORDER BY number LIMIT ?3",
+                "SELECT id, after_chains FROM result WHERE id BETWEEN ?1 AND ?2 AND number IS NOT NULL ORDER BY number",
             )?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = statement.query_map(params![run.0, from as i64, limit], |row| {
-                let chains: String = row.get(2)?;
-                Ok(FeedRecord {
-                    number: row.get::<_, i64>(0)? as u64,
-                    after_chains: row.get::<_, i64>(1)? as u64,
-                    chains: chains.split(' ').filter_map(|n| n.parse().ok()).collect(),
-                })
+            let rows = statement.query_map([first, last], |row| {
+                Ok(FeedRecord { chain: key(row.get(0)?).seq, after_chains: row.get::<_, i64>(1)? as u64 })
             })?;
             rows.collect()
         })

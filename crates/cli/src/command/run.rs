@@ -257,6 +257,7 @@ impl Session<'_> {
             id: Name::new_static("local"),
             capabilities,
             resources,
+            explain: self.show.explain || self.show.json,
             mode: if self.pretend { Mode::Pretend } else { Mode::Execute },
             shell: AgentConfig::find_shell(),
         })
