@@ -31,13 +31,6 @@ pub enum Event {
         /// The highest priority among them.
         priority: i32,
     },
-    /// The store says how many chains of a class wait; corrects what was missed.
-    Counted {
-        /// The class.
-        class: Class,
-        /// How many there are.
-        count: u64,
-    },
     /// An agent offers itself.
     AgentJoined(AgentInfo),
     /// An agent is gone. What it had is registered again by whoever noticed.
@@ -169,13 +162,6 @@ impl Scheduler {
                 });
                 state.priority = if state.registered == 0 { priority } else { state.priority.max(priority) };
                 state.registered += count;
-            }
-            Event::Counted { class, count } => {
-                let key = class.key();
-                self.handle(Event::Registered { class, count: 0, priority: 0 });
-                if let Some(state) = self.classes.get_mut(&key) {
-                    state.registered = count;
-                }
             }
             Event::AgentJoined(info) => {
                 let id = info.id.clone();

@@ -3,18 +3,24 @@
 use catena_agent::{Agent, AgentConfig, Cache, Job, Roster};
 use catena_bus::{Bus, Message, subject};
 use catena_model::chain::AgentEvent;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// How long reports are gathered while an agent is busy anyway.
 const GATHER: Duration = Duration::from_millis(4);
 
+/// How long after a task was started people hear of it at the latest.
+const TELL_STARTS: Duration = Duration::from_millis(100);
+
 /// An agent on a bus.
 pub struct AgentRole {
     config: AgentConfig,
     agent: Agent,
     events: UnboundedReceiver<AgentEvent>,
+    /// Tasks that were started since something ended. People want to know, but nobody has to act on it, so
+    /// it does not wake anyone up.
+    started: Arc<Mutex<Vec<AgentEvent>>>,
     bus: Arc<dyn Bus>,
 }
 
@@ -22,11 +28,20 @@ impl AgentRole {
     /// Starts an agent. It works once [`AgentRole::run`] is polled.
     pub fn start(config: AgentConfig, cache: Option<Arc<Cache>>, roster: Roster, bus: Arc<dyn Bus>) -> Self {
         let (sender, events) = unbounded_channel();
+        let started: Arc<Mutex<Vec<AgentEvent>>> = Arc::default();
+        let noted = started.clone();
         let report = move |event| {
-            let _ = sender.send(event);
+            let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(event, AgentEvent::Ended { .. }) {
+                for event in noted.drain(..).chain([event]) {
+                    let _ = sender.send(event);
+                }
+            } else {
+                noted.push(event);
+            }
         };
         let agent = Agent::start(config.clone(), cache, roster, report);
-        Self { config, agent, events, bus }
+        Self { config, agent, events, started, bus }
     }
 
     /// Takes chains in and reports on them until the bus closes.
@@ -36,6 +51,8 @@ impl AgentRole {
         self.bus.publish(subject::SCHEDULER, Message::AgentJoined { id: id.clone(), capabilities, resources }).await;
         let mut messages = Vec::new();
         let mut events = Vec::new();
+        let mut tell = tokio::time::interval(TELL_STARTS);
+        tell.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 n = inbox.receive(&mut messages, 64) => {
@@ -59,6 +76,12 @@ impl AgentRole {
                     }
                     let message = Message::Agent { id: id.clone(), events: std::mem::take(&mut events) };
                     self.bus.publish(subject::SCHEDULER, message).await;
+                }
+                _ = tell.tick() => {
+                    let events = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
+                    if !events.is_empty() {
+                        self.bus.publish(subject::SCHEDULER, Message::Agent { id: id.clone(), events }).await;
+                    }
                 }
             }
         }

@@ -1,8 +1,11 @@
 //! Controller and scheduler of one instance: plans, claims, assigns, takes results in, ends runs.
 //!
-//! One turn of the loop takes in everything that has arrived, decides, writes all of it in one
-//! transaction, and only then tells agents. A finished task is therefore never forgotten, and however
-//! many finish at once, the disk sees one write.
+//! One turn of the loop takes in everything that has arrived, decides, gives agents new chains, and writes
+//! all of it in one transaction, so that however many tasks finish at once, the disk sees one write.
+//!
+//! Agents get their chains before the write: this instance owns its store, so nobody else can have given
+//! them away, and processes start while the disk is busy. If the instance dies in between, what was not
+//! written runs again, in directories of its own, and replaces what it left.
 
 use crate::event::{FailedTask, RunEvent, RunSummary};
 use catena_bus::{Assignment, Bus, Message, Subscription, subject};
@@ -13,8 +16,10 @@ use catena_model::chain::{
 use catena_plan::{PlanError, Planner};
 use catena_schedule::{AgentInfo, Class, Command, Event, Scheduler};
 use catena_store::{
-    Batch, Claim, Counts, Feed, Finish, NewChain, NewChains, Requeue, Run, RunChange, RunState, Store, StoreError,
+    Batch, ChainFilter, Counts, Feed, Finish, NewChain, NewChains, Requeue, Run, RunChange, RunState, Start, Store,
+    StoreError,
 };
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -25,6 +30,8 @@ use tokio::sync::watch;
 const REGISTERED_AHEAD: u64 = 2048;
 /// How many chains one turn plans at most.
 const PLAN_PER_TURN: usize = 2048;
+/// How many chains are read from the store at a time.
+const PAGE: usize = 1024;
 /// How often the store is looked at for what others have changed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// How many failures a summary names.
@@ -71,10 +78,10 @@ pub struct Driver<'o> {
     plan_failure: Option<PlanError>,
     /// Chains that are with agents.
     live: HashMap<ChainKey, Live>,
-    /// Chains that were planned or read and wait for an agent.
-    window: HashMap<u64, Arc<ProcessChain>>,
+    /// Chains that wait for an agent: by class, then by priority and age.
+    waiting: HashMap<Name, BTreeMap<(Reverse<i32>, u64), Waiting>>,
     /// Chains that wait for their next attempt, by the time it may start.
-    paused: BTreeMap<(Instant, u64), Class>,
+    paused: BTreeMap<(Instant, u64), Waiting>,
     agents: Vec<Name>,
     counts: Counts,
     done: Done,
@@ -85,6 +92,9 @@ pub struct Driver<'o> {
     last_changes: u64,
     unsatisfiable: Vec<String>,
 }
+
+/// A chain and how often it was tried.
+type Waiting = (Arc<ProcessChain>, u32);
 
 struct Live {
     attempt: u32,
@@ -146,7 +156,7 @@ impl<'o> Driver<'o> {
             planner,
             plan_failure: None,
             live: HashMap::new(),
-            window: HashMap::new(),
+            waiting: HashMap::new(),
             paused: BTreeMap::new(),
             agents: Vec::new(),
             counts: Counts::default(),
@@ -201,7 +211,7 @@ impl<'o> Driver<'o> {
 
     async fn begin(&mut self, resumed: bool) -> Result<(), DriverError> {
         self.last_changes = self.store.foreign_changes().await?;
-        self.recount().await?;
+        self.take_over().await?;
         let change = RunChange {
             state: Some(RunState::Running),
             started: self.run.started.is_none().then(|| self.clock.now()),
@@ -216,17 +226,24 @@ impl<'o> Driver<'o> {
         Ok(())
     }
 
-    /// Takes the number of chains in each state from the store.
-    async fn recount(&mut self) -> Result<(), DriverError> {
+    /// Takes over the chains that wait in the store. There are never many: planning waits for them.
+    async fn take_over(&mut self) -> Result<(), DriverError> {
         self.counts = self.store.counts(self.run.id).await?;
-        for class in self.store.class_counts(self.run.id).await? {
-            if class.state == ChainState::Registered
-                && let Some(known) = Class::from_key(&class.class)
-            {
-                self.scheduler.handle(Event::Counted { class: known, count: class.count });
+        let mut from = 0;
+        loop {
+            let registered = Some(ChainState::Registered);
+            let filter = ChainFilter { state: registered, from, limit: PAGE, payload: true, ..ChainFilter::default() };
+            let page = self.store.chains(self.run.id, &filter).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            from = last.key.seq + 1;
+            for record in page {
+                let chain = serde_json::from_slice(&record.payload).map_err(|e| DriverError::Replay {
+                    run: self.run.id,
+                    detail: format!("chain {} is unreadable: {e}", record.key.seq),
+                })?;
+                self.register(record.key.seq, (Arc::new(chain), record.attempt));
             }
         }
-        Ok(())
     }
 
     /// One turn. Returns whether there is more to plan right now.
@@ -249,9 +266,8 @@ impl<'o> Driver<'o> {
         self.feed(&mut turn);
         let more = self.plan(&mut turn);
         self.wake_paused();
-        let claims = self.claim(&mut turn).await;
-        let applied = self.store.apply(std::mem::take(&mut turn.batch)).await?;
-        self.assign(claims, applied.claimed).await?;
+        self.assign(&mut turn).await;
+        self.store.apply(std::mem::take(&mut turn.batch)).await?;
         let changed = !turn.events.is_empty();
         for event in turn.events {
             (self.observer)(event);
@@ -342,8 +358,7 @@ impl<'o> Driver<'o> {
 
     fn requeue(&mut self, attempt: Attempt, live: &Live, turn: &mut Turn) {
         self.moved(ChainState::Running, ChainState::Registered);
-        self.window.insert(attempt.chain.seq, live.chain.clone());
-        self.scheduler.handle(Event::Registered { class: Class::of(&live.chain), count: 1, priority: live.chain.priority });
+        self.register(attempt.chain.seq, (live.chain.clone(), attempt.number));
         turn.batch.requeues.push(Requeue { attempt, failure: None, not_before: 0 });
     }
 
@@ -357,8 +372,7 @@ impl<'o> Driver<'o> {
         turn: &mut Turn,
     ) {
         self.moved(ChainState::Running, ChainState::Paused);
-        self.window.insert(attempt.chain.seq, live.chain.clone());
-        self.paused.insert((Instant::now() + pause, attempt.chain.seq), Class::of(&live.chain));
+        self.paused.insert((Instant::now() + pause, attempt.chain.seq), (live.chain.clone(), attempt.number));
         let error = serde_json::to_string(failure).unwrap_or_default();
         let not_before = self.clock.now() + pause.as_millis() as i64;
         turn.batch.requeues.push(Requeue { attempt, failure: Some((started, ended, error)), not_before });
@@ -409,7 +423,6 @@ impl<'o> Driver<'o> {
             return false;
         }
         let mut new = NewChains { run: self.run.id, first: self.planner.chain_count(), chains: Vec::new() };
-        let mut classes: HashMap<Class, (u64, i32)> = HashMap::new();
         let mut more = false;
         loop {
             if new.chains.len() >= PLAN_PER_TURN || self.counts.registered + new.chains.len() as u64 >= REGISTERED_AHEAD {
@@ -419,12 +432,9 @@ impl<'o> Driver<'o> {
             match self.planner.next_chain() {
                 Ok(Some(chain)) => {
                     let seq = new.first + new.chains.len() as u64;
-                    let class = Class::of(&chain);
-                    let entry = classes.entry(class.clone()).or_insert((0, i32::MIN));
-                    *entry = (entry.0 + 1, entry.1.max(chain.priority));
                     let payload = serde_json::to_vec(&chain).unwrap_or_default();
-                    new.chains.push(NewChain { class: class.key(), priority: chain.priority, payload });
-                    self.window.insert(seq, Arc::new(chain));
+                    new.chains.push(NewChain { class: Class::of(&chain).key(), priority: chain.priority, payload });
+                    self.register(seq, (Arc::new(chain), 0));
                 }
                 Ok(None) => break,
                 Err(e) => {
@@ -435,9 +445,6 @@ impl<'o> Driver<'o> {
             }
         }
         self.counts.registered += new.chains.len() as u64;
-        for (class, (count, priority)) in classes {
-            self.scheduler.handle(Event::Registered { class, count, priority });
-        }
         if !new.chains.is_empty() {
             turn.batch.chains.push(new);
         }
@@ -451,25 +458,30 @@ impl<'o> Driver<'o> {
     fn wake_paused(&mut self) {
         let now = Instant::now();
         while let Some(entry) = self.paused.first_entry().filter(|e| e.key().0 <= now) {
-            let class = entry.remove();
+            let seq = entry.key().1;
+            let chain = entry.remove();
             self.moved(ChainState::Paused, ChainState::Registered);
-            self.scheduler.handle(Event::Registered { class, count: 1, priority: 0 });
+            self.register(seq, chain);
         }
     }
 
-    /// Asks the scheduler what to claim, and puts it into the batch.
-    async fn claim(&mut self, turn: &mut Turn) -> Vec<(Name, Name, usize)> {
+    /// A chain waits for an agent.
+    fn register(&mut self, seq: u64, (chain, attempts): Waiting) {
+        let class = Class::of(&chain);
+        let priority = chain.priority;
+        let waiting = self.waiting.entry(class.key()).or_default();
+        waiting.insert((Reverse(priority), seq), (chain, attempts));
+        self.scheduler.handle(Event::Registered { class, count: 1, priority });
+    }
+
+    /// Gives agents the chains that the scheduler wants them to have.
+    async fn assign(&mut self, turn: &mut Turn) {
         if self.wish != StopWish::No || self.has_failed_fast() {
-            return Vec::new();
+            return;
         }
-        let mut claims = Vec::new();
         for command in self.scheduler.decide() {
             match command {
-                Command::Claim { agent, class, limit } => {
-                    let now = self.clock.now();
-                    turn.batch.claims.push(Claim { class: class.clone(), limit, agent: agent.clone(), now });
-                    claims.push((agent, class, limit));
-                }
+                Command::Claim { agent, class, limit } => self.give(agent, class, limit, turn).await,
                 // Agents join only after the first turn; until then nothing is missing.
                 Command::Unsatisfiable { .. } if self.agents.is_empty() => {}
                 Command::Unsatisfiable { reason, .. } => {
@@ -478,49 +490,35 @@ impl<'o> Driver<'o> {
                 }
             }
         }
-        claims
     }
 
-    async fn assign(
-        &mut self,
-        claims: Vec<(Name, Name, usize)>,
-        claimed: Vec<Vec<catena_store::Claimed>>,
-    ) -> Result<(), DriverError> {
-        for ((agent, class, asked), claimed) in claims.into_iter().zip(claimed) {
-            let got = claimed.len() as u64;
-            self.scheduler.handle(Event::Claimed { agent: agent.clone(), class: class.clone(), asked: asked as u64, got });
-            let mut chains = Vec::with_capacity(claimed.len());
-            for c in claimed {
-                let chain = match self.window.remove(&c.key.seq) {
-                    Some(chain) => chain,
-                    None => self.read_chain(c.key).await?,
-                };
-                self.moved(ChainState::Registered, ChainState::Running);
-                self.live.insert(c.key, Live { attempt: c.attempt, class: class.clone(), chain: chain.clone() });
-                chains.push(Assignment { attempt: Attempt { chain: c.key, number: c.attempt }, chain });
-            }
-            if !chains.is_empty() {
-                let message = Message::Assign { chains, context: self.context.clone() };
-                self.bus.publish(&subject::agent(&agent), message).await;
-            }
+    async fn give(&mut self, agent: Name, class: Name, limit: usize, turn: &mut Turn) {
+        let waiting = self.waiting.entry(class.clone()).or_default();
+        let mut chains = Vec::new();
+        while chains.len() < limit
+            && let Some(((_, seq), (chain, attempts))) = waiting.pop_first()
+        {
+            let key = ChainKey { run: self.run.id, seq };
+            chains.push(Assignment { attempt: Attempt { chain: key, number: attempts + 1 }, chain });
         }
-        Ok(())
-    }
-
-    async fn read_chain(&self, key: ChainKey) -> Result<Arc<ProcessChain>, DriverError> {
-        let fail = |detail: String| DriverError::Replay { run: key.run, detail };
-        let record = self.store.chain(key).await?.ok_or_else(|| fail(format!("chain {} is missing", key.seq)))?;
-        let chain = serde_json::from_slice(&record.payload).map_err(|e| fail(format!("chain {} is unreadable: {e}", key.seq)))?;
-        Ok(Arc::new(chain))
+        let got = chains.len() as u64;
+        self.scheduler.handle(Event::Claimed { agent: agent.clone(), class: class.clone(), asked: limit as u64, got });
+        let now = self.clock.now();
+        for Assignment { attempt, chain } in &chains {
+            self.moved(ChainState::Registered, ChainState::Running);
+            self.live.insert(attempt.chain, Live { attempt: attempt.number, class: class.clone(), chain: chain.clone() });
+            turn.batch.starts.push(Start { attempt: *attempt, agent: agent.clone(), now });
+        }
+        if !chains.is_empty() {
+            let message = Message::Assign { chains, context: self.context.clone() };
+            self.bus.publish(&subject::agent(&agent), message).await;
+        }
     }
 
     // ----- stopping and ending ---------------------------------------------------------------
 
-    /// Looks at the store: whether somebody has asked to stop the run, and whether chains were missed.
+    /// Looks at the store: whether somebody has asked to stop the run.
     async fn look(&mut self) -> Result<(), DriverError> {
-        if self.live.is_empty() && self.paused.is_empty() {
-            self.recount().await?;
-        }
         let changes = self.store.foreign_changes().await?;
         if changes == self.last_changes {
             return Ok(());

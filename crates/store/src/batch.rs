@@ -14,7 +14,9 @@ pub struct Batch {
     pub feeds: Vec<Feed>,
     /// Chains that were generated from them.
     pub chains: Vec<NewChains>,
-    /// Chains to give to agents.
+    /// Chains that were given to agents by the only one who gives any.
+    pub starts: Vec<Start>,
+    /// Chains to give to agents, where several schedulers compete for them.
     pub claims: Vec<Claim>,
 }
 
@@ -25,6 +27,7 @@ impl Batch {
             && self.requeues.is_empty()
             && self.feeds.is_empty()
             && self.chains.is_empty()
+            && self.starts.is_empty()
             && self.claims.is_empty()
     }
 }
@@ -88,6 +91,17 @@ pub struct NewChain {
     pub priority: i32,
     /// The chain itself; opaque to the store.
     pub payload: Vec<u8>,
+}
+
+/// A chain was given to an agent. Ignored if the chain does not wait for one.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Which attempt starts here.
+    pub attempt: Attempt,
+    /// The agent.
+    pub agent: Name,
+    /// When.
+    pub now: i64,
 }
 
 /// Give up to `limit` registered chains of a class to an agent, highest priority and oldest first.

@@ -2,7 +2,7 @@
 
 use crate::{
     Batch, ChainFilter, Claim, Claimed, Counts, Feed, Finish, NewChain, NewChains, NewRun, Requeue,
-    RunChange, RunState, Store,
+    RunChange, RunState, Start, Store,
 };
 use catena_model::Name;
 use catena_model::chain::{Attempt, ChainKey, ChainState, RunId};
@@ -13,6 +13,7 @@ pub async fn all(store: &dyn Store) {
     chains_are_claimed_by_priority_then_age(store).await;
     only_the_live_attempt_commits_and_only_once(store).await;
     a_lost_agent_gives_its_chains_back(store).await;
+    a_given_chain_is_running_once(store).await;
     pauses_end(store).await;
     feeds_keep_their_order(store).await;
     counts_equal_the_truth(store).await;
@@ -107,6 +108,22 @@ async fn a_lost_agent_gives_its_chains_back(store: &dyn Store) {
     let counts = store.counts(run).await.unwrap();
     assert_eq!(counts, Counts { registered: 2, succeeded: 1, ..Counts::default() });
     assert!(!apply_finish(store, finish(attempt(&claimed[1]), ChainState::Succeeded)).await);
+}
+
+async fn a_given_chain_is_running_once(store: &dyn Store) {
+    let run = new_run(store, "given").await;
+    add(store, run, 0, "given", &[0, 0]).await;
+    let start = |seq, number| {
+        let attempt = Attempt { chain: ChainKey { run, seq }, number };
+        Start { attempt, agent: Name::new("agent"), now: 1 }
+    };
+    let batch = Batch { starts: vec![start(0, 1), start(0, 1)], ..Batch::default() };
+    store.apply(batch).await.unwrap();
+    assert_eq!(store.counts(run).await.unwrap(), Counts { registered: 1, running: 1, ..Counts::default() });
+    assert!(apply_finish(store, finish(start(0, 1).attempt, ChainState::Succeeded)).await);
+    store.apply(Batch { starts: vec![start(0, 2)], ..Batch::default() }).await.unwrap();
+    assert_eq!(store.counts(run).await.unwrap(), Counts { registered: 1, succeeded: 1, ..Counts::default() });
+    assert_eq!(store.repair_counts(run).await.unwrap(), 0);
 }
 
 async fn pauses_end(store: &dyn Store) {

@@ -10,7 +10,7 @@ mod error;
 mod record;
 mod sqlite;
 
-pub use batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChain, NewChains, Requeue};
+pub use batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChain, NewChains, Requeue, Start};
 pub use error::StoreError;
 pub use record::{ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState};
 pub use sqlite::{SqliteOptions, SqliteStore};

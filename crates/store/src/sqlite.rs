@@ -4,7 +4,7 @@
 //! the process at any moment. The disk is asked to keep it once a second and at the end of a run, not
 //! once per task; a loss of power costs at most the last second, never consistency.
 
-use crate::batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChains, Requeue};
+use crate::batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChains, Requeue, Start};
 use crate::error::StoreError;
 use crate::record::{
     ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
@@ -200,6 +200,9 @@ impl Inner {
         for chains in &batch.chains {
             insert_chains(&tx, &mut changes, classes, &mut new_classes, chains)?;
         }
+        for start in &batch.starts {
+            apply_start(&tx, &mut changes, start)?;
+        }
         for claim in &batch.claims {
             applied.claimed.push(apply_claim(&tx, &mut changes, claim)?);
         }
@@ -305,6 +308,20 @@ fn insert_chains(
         tx.prepare_cached("INSERT INTO payload (id, chain) VALUES (?1, ?2)")?.execute(params![id, chain.payload])?;
         changes.add(id, class, registered, 1);
     }
+    Ok(())
+}
+
+fn apply_start(tx: &Transaction<'_>, changes: &mut CountChanges, start: &Start) -> rusqlite::Result<()> {
+    let chain = id(start.attempt.chain.run, start.attempt.chain.seq);
+    let from: Option<(i64, i64)> = tx
+        .prepare_cached("SELECT state, class FROM chain WHERE id = ?1 AND state IN (0, 2) AND attempt < ?2")?
+        .query_row(params![chain, start.attempt.number], |r| Ok((r.get(0)?, r.get(1)?)))
+        .optional()?;
+    let Some((state, class)) = from else { return Ok(()) };
+    tx.prepare_cached("UPDATE chain SET state = 1, attempt = ?2, agent = ?3, started = ?4, ended = NULL WHERE id = ?1")?
+        .execute(params![chain, start.attempt.number, start.agent.as_str(), start.now])?;
+    let from = ChainState::from_code(state).unwrap_or(ChainState::Registered);
+    changes.moved(chain, class, from, ChainState::Running);
     Ok(())
 }
 
