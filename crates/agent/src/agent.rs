@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -76,7 +77,13 @@ struct Shared {
     report: Box<dyn Fn(AgentEvent) + Send + Sync>,
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// Counts assignments, to notice one without taking the lock.
+    arrivals: AtomicU64,
+    processors: usize,
 }
+
+/// How long a slot waits actively for its next chain before it goes to sleep.
+const ACTIVE_WAIT: Duration = Duration::from_micros(300);
 
 struct Queue {
     waiting: BTreeMap<QueueKey, Job>,
@@ -113,7 +120,16 @@ impl Agent {
             last_orphan_check: Instant::now(),
             state: None,
         };
-        let shared = Shared { config, cache, roster, report: Box::new(report), queue: Mutex::new(queue), changed: Condvar::new() };
+        let shared = Shared {
+            config,
+            cache,
+            roster,
+            report: Box::new(report),
+            queue: Mutex::new(queue),
+            changed: Condvar::new(),
+            arrivals: AtomicU64::new(0),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+        };
         Self { shared: Arc::new(shared), threads: Mutex::new(Vec::new()) }
     }
 
@@ -144,6 +160,7 @@ impl Agent {
             }
         }
         drop(queue);
+        self.shared.arrivals.fetch_add(1, Ordering::Release);
         self.shared.changed.notify_all();
     }
 
@@ -231,6 +248,28 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until something changes. If a processor is idle anyway, the first moments actively: being woken
+    /// up takes longer than a scheduler needs to answer.
+    fn wait_for_work<'q>(&'q self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        let arrivals = self.arrivals.load(Ordering::Acquire);
+        if queue.running.len() + 1 < self.processors && !queue.closing {
+            drop(queue);
+            let start = Instant::now();
+            while start.elapsed() < ACTIVE_WAIT {
+                if self.arrivals.load(Ordering::Acquire) != arrivals {
+                    return self.queue();
+                }
+                std::hint::spin_loop();
+            }
+            let queue = self.queue();
+            if self.arrivals.load(Ordering::Acquire) != arrivals || queue.closing {
+                return queue;
+            }
+            return self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn slot(&self) {
         let executor = Executor {
             config: &self.config,
@@ -244,7 +283,7 @@ impl Shared {
                 if queue.closing {
                     return;
                 }
-                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self.wait_for_work(queue);
                 continue;
             };
             queue.idle = queue.idle.saturating_sub(1);

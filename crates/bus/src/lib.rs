@@ -31,6 +31,17 @@ impl Subscription {
         Self { receiver }
     }
 
+    /// Appends up to `limit` messages that are there already, without waiting.
+    pub fn try_receive(&mut self, messages: &mut Vec<Message>, limit: usize) -> usize {
+        let before = messages.len();
+        while messages.len() - before < limit
+            && let Ok(message) = self.receiver.try_recv()
+        {
+            messages.push(message);
+        }
+        messages.len() - before
+    }
+
     /// Waits for messages and appends up to `limit` of them. Returns 0 when no more can come.
     pub async fn receive(&mut self, messages: &mut Vec<Message>, limit: usize) -> usize {
         self.receiver.recv_many(messages, limit).await

@@ -34,6 +34,8 @@ const PLAN_PER_TURN: usize = 2048;
 const PAGE: usize = 1024;
 /// How often the store is looked at for what others have changed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// How long to wait actively for the end of a task before going to sleep.
+const ACTIVE_WAIT: Duration = Duration::from_millis(2);
 /// How many failures a summary names.
 const FAILURES_KEPT: usize = 20;
 
@@ -91,6 +93,7 @@ pub struct Driver<'o> {
     failures: Vec<FailedTask>,
     last_changes: u64,
     unsatisfiable: Vec<String>,
+    processors: usize,
 }
 
 /// A chain and how often it was tried.
@@ -167,6 +170,7 @@ impl<'o> Driver<'o> {
             failures: Vec::new(),
             last_changes: 0,
             unsatisfiable: Vec::new(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
 
@@ -189,7 +193,7 @@ impl<'o> Driver<'o> {
             if self.is_over() {
                 return self.end().await;
             }
-            if more {
+            if more || self.watch_closely(&mut messages).await {
                 continue;
             }
             let wake = self.paused.keys().next().map(|(t, _)| *t);
@@ -207,6 +211,22 @@ impl<'o> Driver<'o> {
                 }
             }
         }
+    }
+
+    /// Where tasks follow one another on a machine with an idle processor, being woken up takes longer than
+    /// everything else between two tasks. So wait actively for a moment. Returns whether something came.
+    async fn watch_closely(&mut self, messages: &mut Vec<Message>) -> bool {
+        if self.live.is_empty() || self.live.len() >= self.processors {
+            return false;
+        }
+        let start = Instant::now();
+        while start.elapsed() < ACTIVE_WAIT {
+            if self.inbox.try_receive(messages, 4096) > 0 {
+                return true;
+            }
+            tokio::task::yield_now().await;
+        }
+        false
     }
 
     async fn begin(&mut self, resumed: bool) -> Result<(), DriverError> {
