@@ -1,4 +1,232 @@
-//! `catena report`
-use super::Outcome;
+//! `catena report`: one page with everything about a run.
+
+use super::inspect::{find_run, open, wait};
+use super::{Outcome, print};
 use crate::arguments::{Arguments, ReportArgs};
-pub(crate) fn report(_args: &ReportArgs, _arguments: &Arguments) -> Outcome { Err("later".into()) }
+use crate::render::graph::{Graph, escape};
+use crate::render::timeline::{self, Bar};
+use crate::time::{duration, moment};
+use catena_model::chain::{ProcessChain, TaskFailure, TaskResult};
+use catena_model::{Bytes, LoadOptions};
+use catena_server::Definition;
+use catena_store::{ChainFilter, Run, SqliteStore, Store};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// The timeline shows at most this many tasks.
+const MAX_BARS: usize = 5000;
+/// The page shows at most this many failures.
+const MAX_FAILURES: usize = 100;
+const PAGE: usize = 2000;
+
+/// What the tasks of a step have in common.
+#[derive(Default)]
+struct Step {
+    count: u64,
+    cached: u64,
+    total: f64,
+    longest: f64,
+    cpu: f64,
+    memory: u64,
+}
+
+struct Failure {
+    attempt: u32,
+    failure: TaskFailure,
+}
+
+pub(crate) fn report(args: &ReportArgs, arguments: &Arguments) -> Outcome {
+    let (_, store) = open(arguments)?;
+    let run = find_run(&store, args.run)?;
+    let (bars, steps, total) = tasks(&store, &run)?;
+    let failures = failures(&store, &run)?;
+    let page = page(&run, &bars, &steps, total, &failures);
+    std::fs::write(&args.output, page).map_err(|e| format!("{}: {e}", args.output.display()))?;
+    print(&format!("{}\n", args.output.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The name of a task without its loop numbers.
+fn step_name(task: &str) -> &str {
+    // Names that macros have made start with a `$` of their own.
+    let end = task.rmatch_indices('$').take_while(|(i, _)| {
+        let number = task[i + 1..].split('$').next().unwrap_or("");
+        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    });
+    end.last().map_or(task, |(i, _)| &task[..i])
+}
+
+fn tasks(store: &SqliteStore, run: &Run) -> Result<(Vec<Bar>, BTreeMap<String, Step>, u64), String> {
+    let mut bars = Vec::new();
+    let mut steps: BTreeMap<String, Step> = BTreeMap::new();
+    let mut total = 0;
+    let mut from = 0;
+    loop {
+        let filter = ChainFilter { from, limit: PAGE, payload: true, result: true, ..ChainFilter::default() };
+        let page = wait(store.chains(run.id, &filter))?.map_err(|e| e.to_string())?;
+        let Some(last) = page.last() else { return Ok((bars, steps, total)) };
+        from = last.key.seq + 1;
+        for record in page {
+            let Ok(chain) = serde_json::from_slice::<ProcessChain>(&record.payload) else { continue };
+            let Ok(results) = serde_json::from_slice::<Vec<TaskResult>>(&record.result) else { continue };
+            for (task, result) in chain.executables.iter().zip(results) {
+                total += 1;
+                let name = step_name(&task.id);
+                let step = steps.entry(name.to_owned()).or_default();
+                step.count += 1;
+                step.cached += u64::from(result.cached);
+                step.total += result.millis;
+                step.longest = step.longest.max(result.millis);
+                step.cpu += result.cpu_millis;
+                step.memory = step.memory.max(result.memory);
+                if bars.len() < MAX_BARS {
+                    bars.push(Bar {
+                        agent: record.agent.as_deref().unwrap_or("").to_owned(),
+                        name: task.id.to_string(),
+                        step: name.to_owned(),
+                        start: result.started as f64,
+                        end: result.started as f64 + result.millis,
+                        cached: result.cached,
+                        failed: false,
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn failures(store: &SqliteStore, run: &Run) -> Result<Vec<Failure>, String> {
+    let attempts = wait(store.failed_attempts(run.id))?.map_err(|e| e.to_string())?;
+    let parse = |error: &str| serde_json::from_str::<TaskFailure>(error).ok();
+    Ok(attempts.iter().filter_map(|f| Some(Failure { attempt: f.attempt, failure: parse(&f.error)? })).collect())
+}
+
+const STYLE: &str = "
+:root{color-scheme:light dark;--fg:#1c2733;--soft:#5c6b7c;--line:#d5dde6;--card:#f5f8fb}
+@media(prefers-color-scheme:dark){:root{--fg:#e6edf3;--soft:#9fb0c3;--line:#33404f;--card:#1b242e}}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--fg);max-width:1080px;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}small,.soft{color:var(--soft)}
+.tiles{display:flex;flex-wrap:wrap;gap:.8rem;margin:1rem 0}.tiles div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.5rem .9rem}
+.tiles b{display:block;font-size:1.25rem}table{border-collapse:collapse;width:100%}th,td{text-align:right;padding:.25rem .6rem;border-bottom:1px solid var(--line)}
+th:first-child,td:first-child{text-align:left}.bar{height:.6rem;background:#4a6fa5;border-radius:3px}pre{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.7rem;overflow:auto;font-size:13px}
+.failure{border-left:4px solid #c62828;padding-left:.8rem;margin:1rem 0}.grid{stroke:var(--line)}.axis{fill:var(--soft)}svg{max-width:100%;height:auto}
+.legend span{margin-right:1rem;white-space:nowrap}.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.3em}
+";
+
+fn page(run: &Run, bars: &[Bar], steps: &BTreeMap<String, Step>, total: u64, failures: &[Failure]) -> String {
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>{0}: run {1}</title><style>{STYLE}</style></head><body>\n<h1>{0}</h1>\n<p class=\"soft\">run {1}, {2}, started {3} (UTC)<br>{4}</p>\n",
+        escape(&run.name),
+        run.id,
+        run.state,
+        moment(run.started.unwrap_or(run.created)),
+        escape(&run.source)
+    );
+    if let Some(error) = &run.error {
+        let _ = writeln!(out, "<p class=\"failure\">{}</p>", escape(error));
+    }
+    let busy: f64 = steps.values().map(|s| s.total).sum();
+    let cached: u64 = steps.values().map(|s| s.cached).sum();
+    let took = run.started.zip(run.ended).map_or(String::from("–"), |(s, e)| duration((e - s) as f64));
+    let tiles = [
+        (took, "from start to end"),
+        (total.to_string(), "tasks done"),
+        (cached.to_string(), "from the cache"),
+        (run.skipped.to_string(), "skipped"),
+        (failures.len().to_string(), "failed attempts"),
+        (duration(busy), "time in tasks"),
+    ];
+    out.push_str("<div class=\"tiles\">");
+    for (value, label) in tiles {
+        let _ = write!(out, "<div><b>{value}</b><small>{label}</small></div>");
+    }
+    out.push_str("</div>\n");
+    if let Some(graph) = graph(run) {
+        let _ = writeln!(out, "<h2>Workflow</h2>\n{graph}");
+    }
+    if !bars.is_empty() {
+        let note = if (bars.len() as u64) < total { format!("<p class=\"soft\">The first {} of {total} tasks.</p>", bars.len()) } else { String::new() };
+        let _ = writeln!(out, "<h2>Timeline</h2>\n{}{note}", timeline::svg(bars));
+    }
+    durations(&mut out, steps);
+    if !failures.is_empty() {
+        out.push_str("<h2>Failures</h2>\n");
+        for f in failures.iter().take(MAX_FAILURES) {
+            failure(&mut out, f);
+        }
+        if failures.len() > MAX_FAILURES {
+            let _ = writeln!(out, "<p class=\"soft\">… and {} more.</p>", failures.len() - MAX_FAILURES);
+        }
+    }
+    let text = serde_json::from_slice::<Definition>(&run.definition).map(|d| d.text).unwrap_or_default();
+    if !text.is_empty() {
+        let _ = writeln!(out, "<h2>Source</h2>\n<pre>{}</pre>", escape(&text));
+    }
+    let _ = writeln!(out, "<p class=\"soft\">Catena {}</p>\n</body></html>", env!("CARGO_PKG_VERSION"));
+    out
+}
+
+/// The graph, if the workflow can still be read.
+fn graph(run: &Run) -> Option<String> {
+    let definition: Definition = serde_json::from_slice(&run.definition).ok()?;
+    let options = LoadOptions { services: definition.services, macros: definition.macros, inputs: definition.inputs };
+    let loaded = catena_model::load_text(&definition.workflow, &definition.text, &options);
+    let graph = Graph::new(loaded.expanded.as_ref()?, &loaded.library);
+    (graph.nodes.len() <= 400).then(|| graph.to_svg())
+}
+
+fn durations(out: &mut String, steps: &BTreeMap<String, Step>) {
+    if steps.is_empty() {
+        return;
+    }
+    let most = steps.values().map(|s| s.total).fold(1e-9, f64::max);
+    out.push_str("<h2>Durations</h2>\n<table><tr><th>step</th><th>tasks</th><th>cached</th><th>mean</th><th>longest</th><th>processor</th><th>memory</th><th>all together</th><th style=\"width:18%\"></th></tr>\n");
+    for (name, s) in steps {
+        let _ = writeln!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td><div class=\"bar\" style=\"width:{:.1}%\"></div></td></tr>",
+            escape(name),
+            s.count,
+            s.cached,
+            duration(s.total / s.count as f64),
+            duration(s.longest),
+            duration(s.cpu),
+            Bytes(s.memory),
+            duration(s.total),
+            s.total / most * 100.0
+        );
+    }
+    out.push_str("</table>\n");
+}
+
+fn failure(out: &mut String, f: &Failure) {
+    let d = &f.failure;
+    let _ = writeln!(out, "<div class=\"failure\"><b>{}</b> (attempt {}): {}", escape(&d.task), f.attempt, escape(&d.message));
+    if !d.command.is_empty() {
+        let _ = writeln!(out, "<pre>{}</pre>", escape(&d.command));
+    }
+    if !d.tail.is_empty() {
+        let _ = writeln!(out, "<pre>{}</pre>", escape(&d.tail.join("\n")));
+    }
+    if let Some(log) = &d.log {
+        let _ = writeln!(out, "<small>log: {}</small>", escape(log));
+    }
+    if let Some(help) = &d.help {
+        let _ = writeln!(out, "<p>{}</p>", escape(help));
+    }
+    out.push_str("</div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::step_name;
+
+    #[test]
+    fn steps_are_named_without_loop_numbers() {
+        assert_eq!(step_name("cp$0$12"), "cp");
+        assert_eq!(step_name("cp"), "cp");
+        assert_eq!(step_name("$inc1$my_macro$cp2$3"), "$inc1$my_macro$cp2");
+    }
+}

@@ -1,4 +1,5 @@
 //! Pictures: graphs of workflows and timelines of runs.
 
 pub(crate) mod graph;
-pub(crate) mod layout;
+mod layout;
+pub(crate) mod timeline;
