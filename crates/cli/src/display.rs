@@ -21,6 +21,9 @@ const NAMED_TASKS: usize = 6;
 /// How many failures are shown in full.
 const SHOWN_FAILURES: usize = 5;
 
+/// How many lines of a failed command are shown.
+const COMMAND_LINES: usize = 8;
+
 /// Shows a run.
 pub(crate) struct Display {
     show: ShowArgs,
@@ -216,8 +219,14 @@ impl Display {
 pub(crate) fn describe(f: &TaskFailure) -> String {
     let mut out = format!("task {} failed: {}\n", f.task, f.message);
     if !f.command.is_empty() {
-        let command: String = f.command.chars().take(2000).collect();
-        let _ = writeln!(out, "  command: {}", command.replace('\n', "\n           "));
+        let lines: Vec<&str> = f.command.trim_end().lines().collect();
+        for (i, line) in lines.iter().take(COMMAND_LINES).enumerate() {
+            let line: String = line.chars().take(500).collect();
+            let _ = writeln!(out, "  {} {line}", if i == 0 { "command:" } else { "        " });
+        }
+        if lines.len() > COMMAND_LINES {
+            let _ = writeln!(out, "           … ({} lines)", lines.len());
+        }
     }
     for line in &f.tail {
         let _ = writeln!(out, "  | {line}");
