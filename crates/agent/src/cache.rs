@@ -5,7 +5,7 @@
 //! are not part of it. Contents are hashed once per file; its size, inode and modification time tell
 //! whether it is still the same.
 
-use crate::staging::{Staging, files_below, link};
+use crate::staging::{Staging, files_below, link, own_directory};
 use catena_model::Direction;
 use catena_model::chain::{Argument, Executable};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -184,15 +184,20 @@ impl Cache {
             return Ok(None);
         }
         let Ok(meta) = fs::metadata(path) else { return Ok(None) };
-        if meta.is_file() {
-            return Ok(Some(self.file_hash(path, &meta)?));
-        }
-        if !meta.is_dir() {
-            return Ok(None);
-        }
         let mut hasher = blake3::Hasher::new();
-        for file in files_below(path)? {
-            let relative = file.strip_prefix(path).unwrap_or(&file);
+        let (root, files) = if meta.is_dir() {
+            (path, files_below(path)?)
+        } else if meta.is_file() {
+            // What a tool has put beside its output is part of it.
+            let files = own_directory(path).map(files_below).transpose()?.filter(|files| files.len() > 1);
+            let Some(files) = files else { return Ok(Some(self.file_hash(path, &meta)?)) };
+            hasher.update(path.file_name().unwrap_or_default().as_encoded_bytes()).update(&[0]);
+            (path.parent().unwrap_or(path), files)
+        } else {
+            return Ok(None);
+        };
+        for file in files {
+            let relative = file.strip_prefix(root).unwrap_or(&file);
             hasher.update(relative.as_os_str().as_encoded_bytes()).update(&[0]);
             if let Ok(meta) = fs::metadata(&file)
                 && meta.is_file()
@@ -268,10 +273,11 @@ impl Cache {
         }
         for (output, target) in outputs.iter().zip(targets) {
             let local = Path::new(staging.locate(&target.variable.value));
-            let linked = if output.directory && !Path::new(&output.path).exists() {
-                fs::create_dir_all(local)
-            } else {
-                link(Path::new(&output.path), local)
+            let path = Path::new(&output.path);
+            let linked = match (own_directory(path), local.parent()) {
+                _ if output.directory && !path.exists() => fs::create_dir_all(local),
+                (Some(from), Some(to)) => link(from, to),
+                _ => link(path, local),
             };
             if let Err(e) = linked {
                 return miss(format!("its earlier output {} cannot be used: {e}", output.path));
@@ -316,7 +322,11 @@ impl Cache {
         for output in task.outputs() {
             let path = Path::new(output.variable.value.as_str());
             let directory = path.is_dir();
-            let files = if directory { files_below(path)? } else { vec![path.to_path_buf()] };
+            let files = match own_directory(path) {
+                Some(own) => files_below(own)?,
+                None if directory => files_below(path)?,
+                None => vec![path.to_path_buf()],
+            };
             let mut stamped = Vec::with_capacity(files.len());
             for file in files {
                 let stamp = Stamp::of(&fs::metadata(&file)?);

@@ -129,6 +129,15 @@ impl Staging {
     }
 }
 
+/// The directory that an output with a chosen name has to itself: `…/data/<id>/<name>`. It belongs to the
+/// output with all that is in it.
+pub(crate) fn own_directory(path: &Path) -> Option<&Path> {
+    let parent = path.parent()?;
+    let is_number = parent.file_name()?.to_str()?.parse::<u64>().is_ok();
+    let above = parent.parent()?.file_name()?.to_str()?;
+    (is_number && matches!(above, "data" | "tmp" | "out")).then_some(parent)
+}
+
 fn remove(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
@@ -169,5 +178,10 @@ pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent)?;
     }
-    fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(|_| ()))
+    match fs::hard_link(from, to) {
+        // Outputs that share a directory bring each other along.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(_) => fs::copy(from, to).map(|_| ()),
+        Ok(()) => Ok(()),
+    }
 }

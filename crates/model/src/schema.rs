@@ -137,6 +137,7 @@ fn short_form() -> Value {
                     "after": {"$ref": "#/$defs/names", "description": "Steps that must have ended before."},
                     "when": {"type": ["string", "boolean"], "description": "Runs only if this holds, such as `{min} > 1`."},
                     "needs": {"$ref": "#/$defs/names", "description": "Capabilities an agent must offer."},
+                    "package": {"type": "string", "description": "The system package with the programs of the command, named when one is missing."},
                     "cpus": {"type": "number"},
                     "memory": {"type": ["string", "integer"]},
                     "disk": {"type": ["string", "integer"]},

@@ -393,6 +393,7 @@ impl<'a> ShortReader<'a> {
         let service = f.string(ctx, "service");
         let mut inputs = f.take("in").map_or_else(Vec::new, |n| self.given(ctx, n, loops));
         let mut outputs = f.take("out").map_or_else(Vec::new, |n| self.outputs(ctx, n, id, in_loop));
+        let package = f.string(ctx, "package");
         let needs: Vec<Name> = f.take("needs").map_or_else(Vec::new, |n| ctx.strings(n).into_iter().map(|(n, _)| n).collect());
         let mut resources = f.take("resources").and_then(|n| ctx.resources(n));
         for key in ["cpus", "memory", "disk", "gpus"] {
@@ -422,7 +423,7 @@ impl<'a> ShortReader<'a> {
                 self.name_outputs(ctx, &mut outputs, &mut inputs, loops);
                 let id = format!("{}{id}", self.prefix);
                 let service = inline_service(&id, script, &inputs, &outputs, needs, span, ctx);
-                self.services.push(service);
+                self.services.push(Service { package, ..service });
                 inline_service_id(&id)
             }
             (None, Some(service)) => {

@@ -71,7 +71,7 @@ impl<'w> Builder<'w> {
                     let node = self.graph.nodes.len();
                     let service = self.library.service(&a.service);
                     let service = match service.and_then(|s| s.script.as_ref()) {
-                        Some(script) => script.to_string().split_whitespace().next().unwrap_or("sh").to_owned(),
+                        Some(script) => program(&script.to_string()),
                         None => a.service.to_string(),
                     };
                     self.graph.nodes.push(Node {
@@ -235,6 +235,14 @@ impl Graph {
         out.push_str("</svg>\n");
         out
     }
+}
+
+/// The program a script starts with, if it is as simple as that.
+fn program(script: &str) -> String {
+    let first = script.split_whitespace().next().unwrap_or("");
+    let plain = !first.is_empty() && first.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+    let keyword = matches!(first, "while" | "for" | "if" | "cd" | "set" | "case" | "until" | "mkdir");
+    if plain && !keyword { first.to_owned() } else { "shell".to_owned() }
 }
 
 /// Text that can stand in XML and HTML.
