@@ -1,1 +1,102 @@
-fn main(){}
+//! Tasks for working on Catena: `cargo xtask test | bench | docs | deny`.
+
+mod bench;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Programs that tests run, and the Debian packages that have them.
+const PROGRAMS: [(&str, &str); 7] = [
+    ("mProject", "montage"),
+    ("bwa", "bwa"),
+    ("samtools", "samtools"),
+    ("bcftools", "bcftools"),
+    ("faketime", "faketime"),
+    ("unshare", "util-linux"),
+    ("git", "git"),
+];
+
+const HELP: &str = "\
+cargo xtask test            install what tests need and run all of them
+cargo xtask bench local     measure against xargs, make, ninja and others (docs/benchmarks.md)
+cargo xtask docs            build the book (needs mdbook)
+cargo xtask deny            check licences and sources of dependencies (needs cargo-deny)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["test", ref rest @ ..] => test(rest),
+        ["bench", ref rest @ ..] => bench::bench(rest),
+        ["docs"] => run(cargo_tool("mdbook").args(["build", "docs"])),
+        ["deny"] => run(Command::new("cargo").args(["deny", "check", "licenses", "bans", "sources"])),
+        _ => Err(HELP.to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+fn cargo_tool(name: &str) -> Command {
+    Command::new(name)
+}
+
+/// Runs a command in the root of the repository.
+fn run(command: &mut Command) -> Result<(), String> {
+    let shown = format!("{command:?}").replace('"', "");
+    println!("$ {shown}");
+    let status = command.current_dir(root()).status().map_err(|e| format!("{shown}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|d| d.join(program).is_file())
+}
+
+/// Installs packages whose programs are missing.
+fn install(programs: &[(&str, &str)]) -> Result<(), String> {
+    let missing: Vec<&str> =
+        programs.iter().filter(|(p, _)| !is_on_path(p)).map(|(_, package)| *package).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !is_on_path("apt-get") {
+        return Err(format!("please install these first: {}", missing.join(" ")));
+    }
+    let apt = |arguments: &[&str]| {
+        // Not everyone who tests is root.
+        let mut command = if is_root() { Command::new("apt-get") } else { Command::new("sudo") };
+        if !is_root() {
+            command.arg("apt-get");
+        }
+        run(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    apt(&["update", "-qq"])?;
+    let mut arguments = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    arguments.extend(missing);
+    apt(&arguments)
+}
+
+fn is_root() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|s| s.lines().any(|l| l.starts_with("Uid:\t0\t")))
+}
+
+fn test(filter: &[&str]) -> Result<(), String> {
+    install(&PROGRAMS)?;
+    if filter.is_empty() {
+        run(Command::new("cargo").args(["fmt", "--all", "--check"]))?;
+        let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        run(Command::new("cargo").args(lints))?;
+    }
+    run(Command::new("cargo").args(["test", "--workspace"]).args(filter))
+}

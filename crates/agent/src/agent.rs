@@ -167,10 +167,23 @@ impl Agent {
     /// Every task succeeds at once, with the outputs it was planned to have.
     fn pretend(&self, job: &Job) {
         let started = now_millis();
-        let outputs = |t: &catena_model::chain::Executable| t.outputs().map(|o| vec![o.variable.value.to_string()]).collect();
-        let results = job.chain.executables.iter().map(|t| TaskResult { outputs: outputs(t), started, attempts: 1, ..TaskResult::default() });
+        let outputs = |t: &catena_model::chain::Executable| {
+            t.outputs().map(|o| vec![o.variable.value.to_string()]).collect()
+        };
+        let results = job.chain.executables.iter().map(|t| TaskResult {
+            outputs: outputs(t),
+            started,
+            attempts: 1,
+            ..TaskResult::default()
+        });
         let outcome = Outcome::Succeeded(results.collect());
-        (self.shared.report)(AgentEvent::Ended { attempt: job.attempt, outcome, started, ended: started, millis: 0.0 });
+        (self.shared.report)(AgentEvent::Ended {
+            attempt: job.attempt,
+            outcome,
+            started,
+            ended: started,
+            millis: 0.0,
+        });
     }
 
     /// Stops all chains of a run for good.
@@ -185,7 +198,8 @@ impl Agent {
 
     fn stop(&self, wish: Wish, which: impl Fn(RunId) -> bool) {
         let mut queue = self.shared.queue();
-        let chosen: Vec<_> = queue.waiting.iter().filter(|(_, j)| which(j.attempt.chain.run)).map(|(k, _)| *k).collect();
+        let chosen: Vec<_> =
+            queue.waiting.iter().filter(|(_, j)| which(j.attempt.chain.run)).map(|(k, _)| *k).collect();
         let dropped: Vec<Job> = chosen.iter().filter_map(|k| queue.waiting.remove(k)).collect();
         for (_, stop) in queue.running.values().filter(|(run, _)| which(*run)) {
             stop.ask(wish);
@@ -194,7 +208,13 @@ impl Agent {
         for job in dropped {
             let now = now_millis();
             // What never started can always run elsewhere; whoever cancels a run knows not to ask for it.
-            (self.shared.report)(AgentEvent::Ended { attempt: job.attempt, outcome: Outcome::Interrupted, started: now, ended: now, millis: 0.0 });
+            (self.shared.report)(AgentEvent::Ended {
+                attempt: job.attempt,
+                outcome: Outcome::Interrupted,
+                started: now,
+                ended: now,
+                millis: 0.0,
+            });
         }
     }
 
@@ -308,7 +328,13 @@ impl Shared {
                 queue.state = Some(state);
             }
             drop(queue);
-            (self.report)(AgentEvent::Ended { attempt: job.attempt, outcome, started, ended: now_millis(), millis });
+            (self.report)(AgentEvent::Ended {
+                attempt: job.attempt,
+                outcome,
+                started,
+                ended: now_millis(),
+                millis,
+            });
             queue = self.queue();
         }
     }

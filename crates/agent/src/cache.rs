@@ -27,7 +27,9 @@ const WRITE_BATCH: usize = 512;
 
 /// The cache cannot be opened.
 #[derive(Debug, Error)]
-#[error("the result cache {path} cannot be used: {detail}; remove the file to start a new one, or run with --no-cache")]
+#[error(
+    "the result cache {path} cannot be used: {detail}; remove the file to start a new one, or run with --no-cache"
+)]
 pub struct CacheError {
     /// The file.
     pub path: PathBuf,
@@ -106,7 +108,8 @@ impl Cache {
             )?;
             Ok(connection)
         };
-        let connection = open().map_err(|e| CacheError { path: path.to_path_buf(), detail: e.to_string() })?;
+        let connection =
+            open().map_err(|e| CacheError { path: path.to_path_buf(), detail: e.to_string() })?;
         let inner = Inner { connection, unwritten: 0, last_write: Instant::now() };
         Ok(Self { inner: Mutex::new(inner), hashes: Mutex::new(HashMap::new()) })
     }
@@ -180,17 +183,23 @@ impl Cache {
 
     /// The hash of the file or directory an argument names; `None` if it names none.
     fn content_of(&self, argument: &Argument, path: &Path) -> io::Result<Option<blake3::Hash>> {
-        if matches!(argument.data_type.as_str(), "integer" | "float" | "boolean") || argument.variable.value.is_empty() {
+        if matches!(argument.data_type.as_str(), "integer" | "float" | "boolean")
+            || argument.variable.value.is_empty()
+        {
             return Ok(None);
         }
-        let Ok(meta) = fs::metadata(path) else { return Ok(None) };
+        let Ok(meta) = fs::metadata(path) else {
+            return Ok(None);
+        };
         let mut hasher = blake3::Hasher::new();
         let (root, files) = if meta.is_dir() {
             (path, files_below(path)?)
         } else if meta.is_file() {
             // What a tool has put beside its output is part of it.
             let files = own_directory(path).map(files_below).transpose()?.filter(|files| files.len() > 1);
-            let Some(files) = files else { return Ok(Some(self.file_hash(path, &meta)?)) };
+            let Some(files) = files else {
+                return Ok(Some(self.file_hash(path, &meta)?));
+            };
             hasher.update(path.file_name().unwrap_or_default().as_encoded_bytes()).update(&[0]);
             (path.parent().unwrap_or(path), files)
         } else {
@@ -236,7 +245,10 @@ impl Cache {
                     hasher.update(&buffer[..n]);
                 }
                 let hash = hasher.finalize();
-                self.write("INSERT OR REPLACE INTO content VALUES (?1, ?2)", params![name, &hash.as_bytes()[..]]);
+                self.write(
+                    "INSERT OR REPLACE INTO content VALUES (?1, ?2)",
+                    params![name, &hash.as_bytes()[..]],
+                );
                 hash
             }
         };
@@ -246,7 +258,14 @@ impl Cache {
 
     /// Puts the outputs of an earlier run in place, if there was one just like this. `explain` asks for
     /// the reason if there was none.
-    pub(crate) fn lookup(&self, name: &str, key: &TaskKey, task: &Executable, staging: &Staging, explain: bool) -> Lookup {
+    pub(crate) fn lookup(
+        &self,
+        name: &str,
+        key: &TaskKey,
+        task: &Executable,
+        staging: &Staging,
+        explain: bool,
+    ) -> Lookup {
         let found: Option<String> = self
             .inner()
             .connection
@@ -294,8 +313,11 @@ impl Cache {
             .prepare_cached("SELECT parts FROM last WHERE task = ?1")
             .and_then(|mut s| s.query_row([task_number(name)], |r| r.get(0)).optional())
             .unwrap_or(None);
-        let Some(last) = last else { return "it has not run before".to_owned() };
-        let (before, now): (Vec<&[u8]>, Vec<&[u8]>) = (last.chunks(PART).collect(), key.parts.chunks(PART).collect());
+        let Some(last) = last else {
+            return "it has not run before".to_owned();
+        };
+        let (before, now): (Vec<&[u8]>, Vec<&[u8]>) =
+            (last.chunks(PART).collect(), key.parts.chunks(PART).collect());
         if before.first() != now.first() {
             return "its command has changed".to_owned();
         }

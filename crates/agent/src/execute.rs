@@ -47,29 +47,39 @@ impl Executor<'_> {
     }
 
     fn tasks(&self, job: &Job, stop: &Stop, staging: &mut Staging) -> Result<Vec<TaskResult>, Trouble> {
-        let mut results = Vec::with_capacity(job.chain.executables.len());
-        let mut to_record = Vec::new();
+        let mut done = Vec::with_capacity(job.chain.executables.len());
+        let mut trouble = None;
         for (index, task) in job.chain.executables.iter().enumerate() {
-            match stop.wish() {
-                Wish::GoOn => {}
-                Wish::Interrupt => return Err(Trouble::Interrupted),
-                Wish::Cancel => return Err(Trouble::Cancelled(failure(task, "it was cancelled".to_owned()))),
+            let outcome = match stop.wish() {
+                Wish::GoOn => self.task(job, index, task, stop, staging),
+                Wish::Interrupt => Err(Trouble::Interrupted),
+                Wish::Cancel => Err(Trouble::Cancelled(failure(task, "it was cancelled".to_owned()))),
+            };
+            match outcome {
+                Ok(result) => done.push((task, result)),
+                Err(t) => {
+                    trouble = Some(t);
+                    break;
+                }
             }
-            let (result, key) = self.task(job, index, task, stop, staging)?;
-            results.push(result);
-            to_record.extend(key.map(|key| (task, key)));
         }
-        staging.publish().map_err(|e| {
-            let last = job.chain.executables.last().map(|t| failure(t, format!("its outputs cannot be put in their place: {e}")));
-            Trouble::Failed(last.unwrap_or_default())
-        })?;
-        if let Some(cache) = self.cache {
-            for (task, key) in to_record {
+        // Also what came before a failure is worth keeping: the next attempt finds it in the cache.
+        let outputs = done.iter().flat_map(|(task, _)| task.outputs()).map(|o| &o.variable.value);
+        if let Err(e) = staging.publish(outputs) {
+            let last = job.chain.executables.last();
+            let message = format!("its outputs cannot be put in their place: {e}");
+            return Err(trouble
+                .unwrap_or_else(|| Trouble::Failed(last.map(|t| failure(t, message)).unwrap_or_default())));
+        }
+        let mut results = Vec::with_capacity(done.len());
+        for (task, (result, key)) in done {
+            if let (Some(cache), Some(key)) = (self.cache, key) {
                 // A result that cannot be remembered is still a result.
                 let _ = cache.record(&task_name(job, task), &key, task);
             }
+            results.push(result);
         }
-        Ok(results)
+        trouble.map_or(Ok(results), Err)
     }
 
     /// Executes a task, or takes its result from the cache. The key is returned if it was executed.
@@ -88,16 +98,33 @@ impl Executor<'_> {
         let mut reason = None;
         if let Some(cache) = self.cache.filter(|_| task.cache) {
             let made = cache.key(task, &job.context.directory, staging);
-            let made = made.map_err(|e| Trouble::Failed(failure(task, format!("an input cannot be read: {e}"))))?;
+            let made =
+                made.map_err(|e| Trouble::Failed(failure(task, format!("an input cannot be read: {e}"))))?;
             if task.outputs().next().is_some() {
                 staging.directory().map_err(|e| Trouble::Failed(no_directory(task, &e)))?;
             }
             match cache.lookup(&task_name(job, task), &made, task, staging, self.config.explain) {
                 Lookup::Hit => {
-                    (self.report)(AgentEvent::TaskStarted { attempt: job.attempt, index, cached: true, reason: None });
-                    let outputs = collect_outputs(task, staging).map_err(|m| Trouble::Failed(failure(task, m)))?;
+                    (self.report)(AgentEvent::TaskStarted {
+                        attempt: job.attempt,
+                        index,
+                        cached: true,
+                        reason: None,
+                    });
+                    let outputs =
+                        collect_outputs(task, staging).map_err(|m| Trouble::Failed(failure(task, m)))?;
                     let millis = clock.elapsed().as_secs_f64() * 1e3;
-                    return Ok((TaskResult { outputs, started, millis, cached: true, attempts: 1, ..TaskResult::default() }, None));
+                    return Ok((
+                        TaskResult {
+                            outputs,
+                            started,
+                            millis,
+                            cached: true,
+                            attempts: 1,
+                            ..TaskResult::default()
+                        },
+                        None,
+                    ));
                 }
                 Lookup::Miss(why) => reason = why,
             }
@@ -107,7 +134,15 @@ impl Executor<'_> {
         let (usage, attempts) = self.attempts(job, index, task, stop, staging)?;
         let outputs = collect_outputs(task, staging).map_err(|m| Trouble::Failed(failure(task, m)))?;
         let millis = clock.elapsed().as_secs_f64() * 1e3;
-        let result = TaskResult { outputs, started, millis, cached: false, attempts, cpu_millis: usage.cpu_millis, memory: usage.memory };
+        let result = TaskResult {
+            outputs,
+            started,
+            millis,
+            cached: false,
+            attempts,
+            cpu_millis: usage.cpu_millis,
+            memory: usage.memory,
+        };
         Ok((result, key))
     }
 
@@ -127,7 +162,7 @@ impl Executor<'_> {
             let trouble = match self.once(job, index, task, stop, staging, deadline) {
                 Ok(usage) => match missing_output(task, staging) {
                     None => return Ok((usage, attempt)),
-                    Some(message) => Trouble::Failed(self.with_log(failure(task, message), job, index)),
+                    Some(message) => Trouble::Failed(Self::with_log(failure(task, message), job, index)),
                 },
                 Err(trouble) => trouble,
             };
@@ -135,7 +170,9 @@ impl Executor<'_> {
             let again = match &trouble {
                 Trouble::Interrupted => false,
                 // Limits that only cancel are retried too, as long as somebody still wants the result.
-                Trouble::Failed(_) | Trouble::Cancelled(_) => stop.wish() == Wish::GoOn && !past_deadline && policy.allows_another(attempt),
+                Trouble::Failed(_) | Trouble::Cancelled(_) => {
+                    stop.wish() == Wish::GoOn && !past_deadline && policy.allows_another(attempt)
+                }
             };
             if !again {
                 return Err(trouble);
@@ -169,7 +206,8 @@ impl Executor<'_> {
             deadline,
         };
         let ended = process::run(&mut command, &mut stdout, &mut stderr, &limits, stop, self.roster);
-        let (end, usage) = ended.map_err(|e| Trouble::Failed(cannot_start(task, &shown, &job.context.directory, &e)))?;
+        let (end, usage) =
+            ended.map_err(|e| Trouble::Failed(cannot_start(task, &shown, &job.context.directory, &e)))?;
         let mut failed = failure(task, String::new());
         failed.command = shown;
         failed.tail = stderr.tail().cloned().collect();
@@ -185,7 +223,9 @@ impl Executor<'_> {
                 failed.exit_code = Some(code);
                 if code == 127 && task.script.is_some() {
                     failed.help = Some(match &task.package {
-                        Some(package) => format!("a program was not found; it is in the package `{package}` (apt-get install {package})"),
+                        Some(package) => format!(
+                            "a program was not found; it is in the package `{package}` (apt-get install {package})"
+                        ),
                         None => "a program was not found; is it installed and on the PATH?".to_owned(),
                     });
                 }
@@ -205,7 +245,11 @@ impl Executor<'_> {
                 };
                 let policy = policy.unwrap_or(TimeoutPolicy { timeout: 0, error_on_timeout: true });
                 failed.message = format!("{what} {:?}", policy.limit());
-                return Err(if policy.error_on_timeout { Trouble::Failed(failed) } else { Trouble::Cancelled(failed) });
+                return Err(if policy.error_on_timeout {
+                    Trouble::Failed(failed)
+                } else {
+                    Trouble::Cancelled(failed)
+                });
             }
             End::Stopped(Wish::Cancel) => {
                 "it was cancelled".clone_into(&mut failed.message);
@@ -216,7 +260,7 @@ impl Executor<'_> {
         Err(Trouble::Failed(failed))
     }
 
-    fn with_log(&self, mut f: TaskFailure, job: &Job, index: usize) -> TaskFailure {
+    fn with_log(mut f: TaskFailure, job: &Job, index: usize) -> TaskFailure {
         let base = log_base(&job.context.logs, job, index);
         let log = ["err", "out"].iter().map(|e| base.with_extension(e)).find(|p| p.exists());
         f.log = log.map(|p| p.display().to_string());
@@ -224,9 +268,17 @@ impl Executor<'_> {
     }
 
     /// The command to start, and how it is shown to people.
-    fn command(&self, job: &Job, task: &Executable, staging: &mut Staging) -> Result<(Command, String), TaskFailure> {
+    fn command(
+        &self,
+        job: &Job,
+        task: &Executable,
+        staging: &mut Staging,
+    ) -> Result<(Command, String), TaskFailure> {
         if task.runtime != "other" {
-            let message = format!("this agent cannot start the runtime `{}`; it only starts local processes (`other`)", task.runtime);
+            let message = format!(
+                "this agent cannot start the runtime `{}`; it only starts local processes (`other`)",
+                task.runtime
+            );
             return Err(failure(task, message));
         }
         let mut command;
@@ -248,7 +300,11 @@ impl Executor<'_> {
             let arguments = command_line(task, staging);
             let program = task.path.as_str();
             // A path with a slash is relative to the workflow, like all other paths in it.
-            let program = if program.contains('/') { job.context.directory.join(program) } else { PathBuf::from(program) };
+            let program = if program.contains('/') {
+                job.context.directory.join(program)
+            } else {
+                PathBuf::from(program)
+            };
             let words = std::iter::once(task.path.as_str()).chain(arguments.iter().map(String::as_str));
             shown = words.map(shell_quote).collect::<Vec<_>>().join(" ");
             command = Command::new(program);
@@ -309,12 +365,22 @@ fn check_inputs(task: &Executable, directory: &Path, staging: &Staging) -> Resul
         }
         let path = directory.join(staging.locate(&a.variable.value));
         match std::fs::metadata(&path) {
-            Err(e) => return Err(format!("its input `{}` cannot be read: {}: {e}", a.id, path.display())),
+            Err(e) => {
+                return Err(format!("its input `{}` cannot be read: {}: {e}", a.id, path.display()));
+            }
             Ok(meta) if wants_file && meta.is_dir() => {
-                return Err(format!("its input `{}` must be a file, but {} is a directory", a.id, path.display()));
+                return Err(format!(
+                    "its input `{}` must be a file, but {} is a directory",
+                    a.id,
+                    path.display()
+                ));
             }
             Ok(meta) if !wants_file && !meta.is_dir() => {
-                return Err(format!("its input `{}` must be a directory, but {} is a file", a.id, path.display()));
+                return Err(format!(
+                    "its input `{}` must be a directory, but {} is a file",
+                    a.id,
+                    path.display()
+                ));
             }
             Ok(_) => {}
         }
@@ -327,7 +393,11 @@ fn missing_output(task: &Executable, staging: &Staging) -> Option<String> {
     task.outputs().find_map(|output| {
         let local = Path::new(staging.locate(&output.variable.value));
         match std::fs::symlink_metadata(local) {
-            Err(_) => Some(format!("it succeeded, but has not written its output `{}` to {}", output.id, local.display())),
+            Err(_) => Some(format!(
+                "it succeeded, but has not written its output `{}` to {}",
+                output.id,
+                local.display()
+            )),
             Ok(meta) if meta.is_dir() && output.data_type == "file" => {
                 Some(format!("its output `{}` must be a file, but it made a directory", output.id))
             }
@@ -346,7 +416,9 @@ fn collect_outputs(task: &Executable, staging: &Staging) -> Result<Vec<Vec<Strin
             }
             let local = Path::new(staging.locate(target));
             let files = files_below(local).map_err(|e| unreadable(output, local, &e))?;
-            let in_place = |f: &PathBuf| Path::new(target).join(f.strip_prefix(local).unwrap_or(f)).to_string_lossy().into_owned();
+            let in_place = |f: &PathBuf| {
+                Path::new(target).join(f.strip_prefix(local).unwrap_or(f)).to_string_lossy().into_owned()
+            };
             Ok(files.iter().map(in_place).collect())
         })
         .collect()
@@ -363,7 +435,8 @@ fn failure(task: &Executable, message: String) -> TaskFailure {
 fn no_directory(task: &Executable, e: &io::Error) -> TaskFailure {
     let mut f = failure(task, format!("its working directory cannot be made: {e}"));
     if e.kind() == io::ErrorKind::StorageFull {
-        f.help = Some("free some space and run the same command again; it goes on where it stopped".to_owned());
+        f.help =
+            Some("free some space and run the same command again; it goes on where it stopped".to_owned());
     }
     f
 }
@@ -372,14 +445,20 @@ fn cannot_start(task: &Executable, shown: &str, directory: &Path, e: &io::Error)
     let mut f = failure(task, format!("the program `{}` cannot be started: {e}", task.path));
     shown.clone_into(&mut f.command);
     f.help = match e.kind() {
-        io::ErrorKind::NotFound if !directory.is_dir() => Some(format!("the directory {} does not exist", directory.display())),
+        io::ErrorKind::NotFound if !directory.is_dir() => {
+            Some(format!("the directory {} does not exist", directory.display()))
+        }
         io::ErrorKind::NotFound => Some(match &task.package {
             Some(package) => format!("it is in the package `{package}` (apt-get install {package})"),
-            None if task.path.contains('/') => "there is no such file; relative paths start at the directory of the workflow".to_owned(),
+            None if task.path.contains('/') => {
+                "there is no such file; relative paths start at the directory of the workflow".to_owned()
+            }
             None => "it is not on the PATH; install it, or give its full path in the service".to_owned(),
         }),
         io::ErrorKind::PermissionDenied => Some("make the file executable (chmod +x)".to_owned()),
-        io::ErrorKind::ArgumentListTooLong => Some("the command line is too long; pass a directory or a file with the list instead".to_owned()),
+        io::ErrorKind::ArgumentListTooLong => {
+            Some("the command line is too long; pass a directory or a file with the list instead".to_owned())
+        }
         _ => None,
     };
     f

@@ -162,7 +162,13 @@ fn supervise(
             kill_at = None;
         }
         let wait = next_wake(limits, last_activity, reason.is_some(), kill_at, now);
-        let ended = wait_for_activity(&pidfd, out.as_ref(), err.as_ref(), stop.wake.as_ref().filter(|_| reason.is_none()), wait)?;
+        let ended = wait_for_activity(
+            &pidfd,
+            out.as_ref(),
+            err.as_ref(),
+            stop.wake.as_ref().filter(|_| reason.is_none()),
+            wait,
+        )?;
         let mut active = false;
         for (stream, log) in [(&mut out, &mut *stdout), (&mut err, &mut *stderr)] {
             if let Some(s) = stream {
@@ -203,7 +209,13 @@ fn overdue(limits: &Limits, last_activity: Instant, now: Instant) -> Option<Limi
     }
 }
 
-fn next_wake(limits: &Limits, last_activity: Instant, ending: bool, kill_at: Option<Instant>, now: Instant) -> Option<Duration> {
+fn next_wake(
+    limits: &Limits,
+    last_activity: Instant,
+    ending: bool,
+    kill_at: Option<Instant>,
+    now: Instant,
+) -> Option<Duration> {
     let times = if ending {
         [kill_at, None, None]
     } else {
@@ -255,11 +267,13 @@ impl Stream {
 
     /// Takes in what is there, but not forever: a process may write faster than we read.
     fn take_in(&mut self, log: &mut Log) -> Taken {
-        let mut buffer = [0; 64 << 10];
+        let mut buffer = [0; 16 << 10];
         let mut taken = Taken::Nothing;
         for _ in 0..16 {
             match rustix::io::read(&self.pipe, &mut buffer) {
-                Ok(0) => return if taken == Taken::Nothing { Taken::End } else { taken },
+                Ok(0) => {
+                    return if taken == Taken::Nothing { Taken::End } else { taken };
+                }
                 Ok(n) => {
                     log.write(&buffer[..n]);
                     taken = Taken::Something;
@@ -277,7 +291,10 @@ impl Stream {
 }
 
 /// Collects the exit status together with what the process used.
-#[expect(unsafe_code, reason = "wait4 is the only call that tells the usage of one child, and has no safe wrapper")]
+#[expect(
+    unsafe_code,
+    reason = "wait4 is the only call that tells the usage of one child, and has no safe wrapper"
+)]
 fn reap(pid: Pid) -> io::Result<(End, Usage)> {
     let mut status = 0;
     // SAFETY: an all-zero rusage is valid, and both pointers are to live locals.
@@ -299,7 +316,11 @@ fn reap(pid: Pid) -> io::Result<(End, Usage)> {
         cpu_millis: millis(usage.ru_utime) + millis(usage.ru_stime),
         memory: usage.ru_maxrss as u64 * 1024,
     };
-    let end = if libc::WIFSIGNALED(status) { End::Signalled(libc::WTERMSIG(status)) } else { End::Exited(libc::WEXITSTATUS(status)) };
+    let end = if libc::WIFSIGNALED(status) {
+        End::Signalled(libc::WTERMSIG(status))
+    } else {
+        End::Exited(libc::WEXITSTATUS(status))
+    };
     Ok((end, usage))
 }
 
@@ -319,7 +340,8 @@ pub(crate) fn end_orphans(state: &str, is_running: impl Fn(&str) -> bool) {
         return;
     }
     for child in children.split_whitespace().filter_map(|c| c.parse().ok()).filter_map(Pid::from_raw) {
-        let environment = std::fs::read(format!("/proc/{}/environ", child.as_raw_nonzero())).unwrap_or_default();
+        let environment =
+            std::fs::read(format!("/proc/{}/environ", child.as_raw_nonzero())).unwrap_or_default();
         if environment.is_empty() {
             // It has ended by itself and only waits to be collected.
             let _ = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::NOHANG);

@@ -70,7 +70,9 @@ pub fn end_leftovers(state: &Path) -> usize {
     let pids = bytes.chunks_exact(8).filter_map(|c| c.try_into().ok().map(i64::from_le_bytes));
     let mut ended = 0;
     for pid in pids.filter(|p| *p > 1) {
-        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
+        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+            continue;
+        };
         if belongs_to(pid, state) {
             let _ = rustix::process::kill_process_group(pid, Signal::KILL);
             ended += 1;

@@ -3,9 +3,9 @@
 //! An attempt writes below a directory of its own. When all tasks of the chain have succeeded, its
 //! outputs are renamed to their final places. An attempt that dies leaves nothing where others look.
 
-use catena_model::chain::{Attempt, ProcessChain, RunContext};
+use catena_model::chain::{Attempt, Executable, ProcessChain, RunContext};
 use catena_model::{DIRECTORY, Name};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -14,8 +14,8 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) struct Staging {
     directory: PathBuf,
     exists: bool,
-    /// Where each output is written, by its final path.
-    local: HashMap<Name, PathBuf>,
+    /// Where each output is written, by its final path, and what is renamed to publish it.
+    local: HashMap<Name, (PathBuf, usize)>,
     /// What is renamed at the end: from, to.
     moves: Vec<(PathBuf, PathBuf)>,
 }
@@ -25,13 +25,15 @@ impl Staging {
     pub(crate) fn new(context: &RunContext, attempt: Attempt, chain: &ProcessChain) -> Self {
         let directory = context.work.join(format!("{}-{}", attempt.chain.seq, attempt.number));
         let mut staging = Self { directory, exists: false, local: HashMap::new(), moves: Vec::new() };
-        for output in chain.executables.iter().flat_map(|e| e.outputs()) {
+        for output in chain.executables.iter().flat_map(Executable::outputs) {
             let target = &output.variable.value;
             let (local, from, to) = staging.place(context, attempt, target);
-            if !staging.moves.iter().any(|(f, _)| *f == from) {
+            let known = staging.moves.iter().position(|(f, _)| *f == from);
+            let index = known.unwrap_or_else(|| {
                 staging.moves.push((from, to));
-            }
-            staging.local.insert(target.clone(), local);
+                staging.moves.len() - 1
+            });
+            staging.local.insert(target.clone(), (local, index));
         }
         staging
     }
@@ -45,7 +47,9 @@ impl Staging {
                 // further files beside the one they were asked for.
                 let mut parts = relative.components();
                 let first = parts.next().map(Component::as_os_str);
-                let own = first.filter(|f| parts.next().is_some() && f.to_str().is_some_and(|f| f.parse::<u64>().is_ok()));
+                let own = first.filter(|f| {
+                    parts.next().is_some() && f.to_str().is_some_and(|f| f.parse::<u64>().is_ok())
+                });
                 let unit = own.map_or(relative, Path::new);
                 return (root.join(relative), root.join(unit), base.join(unit));
             }
@@ -58,7 +62,7 @@ impl Staging {
 
     /// Where something with this final path is while the chain runs.
     pub(crate) fn locate<'p>(&'p self, path: &'p str) -> &'p str {
-        self.local.get(path).and_then(|p| p.to_str()).unwrap_or(path)
+        self.local.get(path).and_then(|(p, _)| p.to_str()).unwrap_or(path)
     }
 
     /// The directory of the attempt, made if there is none yet.
@@ -82,7 +86,9 @@ impl Staging {
     /// Makes the directory an output is written to, or the output itself if it is one.
     pub(crate) fn prepare_output(&mut self, target: &Name, data_type: &str) -> io::Result<()> {
         self.directory()?;
-        let Some(local) = self.local.get(target) else { return Ok(()) };
+        let Some((local, _)) = self.local.get(target) else {
+            return Ok(());
+        };
         if data_type == DIRECTORY {
             fs::create_dir_all(local)
         } else if let Some(parent) = local.parent() {
@@ -94,21 +100,31 @@ impl Staging {
 
     /// Removes the outputs of a task that will be tried again.
     pub(crate) fn clear_outputs<'t>(&self, targets: impl Iterator<Item = &'t Name>) {
-        for local in targets.filter_map(|t| self.local.get(t)) {
+        for (local, _) in targets.filter_map(|t| self.local.get(t)) {
             let _ = remove(local);
         }
     }
 
-    /// Renames all outputs to their final places.
-    pub(crate) fn publish(&self) -> io::Result<()> {
-        for (from, to) in &self.moves {
+    /// Renames outputs to their final places.
+    pub(crate) fn publish<'t>(&self, targets: impl Iterator<Item = &'t Name>) -> io::Result<()> {
+        let chosen: BTreeSet<usize> =
+            targets.filter_map(|t| self.local.get(t)).map(|(_, index)| *index).collect();
+        for (from, to) in chosen.into_iter().map(|i| &self.moves[i]) {
             if let Some(parent) = to.parent() {
                 fs::create_dir_all(parent)?;
             }
             match fs::rename(from, to) {
                 Ok(()) => {}
                 // An earlier attempt got this far but was never counted.
-                Err(e) if matches!(e.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory) => {
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::DirectoryNotEmpty
+                            | io::ErrorKind::AlreadyExists
+                            | io::ErrorKind::IsADirectory
+                            | io::ErrorKind::NotADirectory
+                    ) =>
+                {
                     remove(to)?;
                     fs::rename(from, to)?;
                 }

@@ -16,7 +16,9 @@ pub struct LocalBus {
 impl Bus for LocalBus {
     async fn publish(&self, subject: &str, message: Message) {
         let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(subscribers) = all.get_mut(subject) else { return };
+        let Some(subscribers) = all.get_mut(subject) else {
+            return;
+        };
         subscribers.retain(|s| !s.is_closed());
         if let Some((last, others)) = subscribers.split_last() {
             for subscriber in others {
@@ -52,7 +54,8 @@ mod tests {
         for subscription in [&mut first, &mut second] {
             let mut heard = Vec::new();
             subscription.receive(&mut heard, 10).await;
-            let runs: Vec<i64> = heard.iter().map(|m| if let Message::Cancel(r) = m { r.0 } else { -1 }).collect();
+            let runs: Vec<i64> =
+                heard.iter().map(|m| if let Message::Cancel(r) = m { r.0 } else { -1 }).collect();
             assert_eq!(runs, [0, 1, 2]);
         }
         let mut heard = Vec::new();

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 /// Runs scientific workflows: on a laptop in a second, and on as many machines as you have.
 #[derive(Debug, Parser)]
 #[command(name = "catena", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 success, 1 tasks failed, 2 wrong input or usage, 3 cancelled, 130 interrupted (run again to go on).")]
+#[command(
+    after_help = "Exit codes: 0 success, 1 tasks failed, 2 wrong input or usage, 3 cancelled, 130 interrupted (run again to go on)."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -88,7 +88,8 @@ impl Display {
         }
         match event {
             RunEvent::Started { run, name, resumed, done } => {
-                let how = if *resumed { format!("goes on, {done} chains are done") } else { "starts".to_owned() };
+                let how =
+                    if *resumed { format!("goes on, {done} chains are done") } else { "starts".to_owned() };
                 self.note(&format!("run {run} ({name}) {how}"));
             }
             RunEvent::TaskStarted { chain, task, cached, reason, .. } => {
@@ -105,7 +106,9 @@ impl Display {
                 self.running.remove(chain);
                 self.progress.cached += u64::from(*cached);
                 match state {
-                    ChainState::Paused => self.note(&format!("{} failed and will be tried again", tasks.join(" -> "))),
+                    ChainState::Paused => {
+                        self.note(&format!("{} failed and will be tried again", tasks.join(" -> ")));
+                    }
                     ChainState::Failed | ChainState::Cancelled => self.failed(failure.as_deref()),
                     ChainState::Registered | ChainState::Running | ChainState::Succeeded => {}
                 }
@@ -146,8 +149,15 @@ impl Display {
             self.last_plain = Instant::now();
             let p = &self.progress;
             let more = if p.growing { "+" } else { "" };
-            let eta = eta.map_or(String::new(), |e| format!(", about {} left", duration(e.as_secs_f64() * 1e3)));
-            eprintln!("{}/{}{more} tasks done, {} running, {} failed{eta}", p.done, p.known, self.running.len(), p.failed);
+            let eta =
+                eta.map_or(String::new(), |e| format!(", about {} left", duration(e.as_secs_f64() * 1e3)));
+            eprintln!(
+                "{}/{}{more} tasks done, {} running, {} failed{eta}",
+                p.done,
+                p.known,
+                self.running.len(),
+                p.failed
+            );
         }
     }
 
@@ -182,8 +192,16 @@ impl Display {
             return;
         }
         let mut text = String::new();
-        let cached = if summary.tasks_cached > 0 { format!(" ({} from the cache)", summary.tasks_cached) } else { String::new() };
-        let skipped = if summary.tasks_skipped > 0 { format!(", {} skipped", summary.tasks_skipped) } else { String::new() };
+        let cached = if summary.tasks_cached > 0 {
+            format!(" ({} from the cache)", summary.tasks_cached)
+        } else {
+            String::new()
+        };
+        let skipped = if summary.tasks_skipped > 0 {
+            format!(", {} skipped", summary.tasks_skipped)
+        } else {
+            String::new()
+        };
         let _ = writeln!(
             text,
             "run {} ({}) {}: {} tasks{cached}{skipped} in {}",
@@ -199,7 +217,11 @@ impl Display {
         match summary.state {
             RunState::Interrupted => text.push_str("  run the same command again to go on\n"),
             RunState::Failed | RunState::PartiallySucceeded if !summary.failures.is_empty() => {
-                let _ = writeln!(text, "  `catena retry {}` runs what failed again; `catena report` shows all of it", summary.run);
+                let _ = writeln!(
+                    text,
+                    "  `catena retry {}` runs what failed again; `catena report` shows all of it",
+                    summary.run
+                );
             }
             _ => {}
         }
@@ -244,7 +266,8 @@ impl Bars {
     fn new() -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         let main = all.add(ProgressBar::new(1));
-        let style = ProgressStyle::with_template("{bar:32.cyan/dim} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = ProgressStyle::with_template("{bar:32.cyan/dim} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
         main.set_style(style.progress_chars("━━─"));
         Self { all, main, tasks: Vec::new(), last: Instant::now() }
     }
@@ -270,7 +293,9 @@ impl Bars {
         tasks.truncate(NAMED_TASKS);
         while self.tasks.len() < tasks.len() {
             let bar = self.all.add(ProgressBar::new_spinner());
-            bar.set_style(ProgressStyle::with_template("  {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_style(
+                ProgressStyle::with_template("  {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            );
             self.tasks.push(bar);
         }
         while self.tasks.len() > tasks.len() {

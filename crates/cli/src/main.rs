@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Command::Retry(a) => command::run::retry(a, &arguments),
         Command::Report(a) => command::report::report(a, &arguments),
         Command::Schema => command::schema(),
-        Command::Completions { shell } => command::completions(*shell),
+        Command::Completions { shell } => Ok(command::completions(*shell)),
     };
     match result {
         Ok(code) => code,

@@ -39,11 +39,16 @@ impl Project {
         if let Some(d) = diags.iter().next() {
             return Err(format!("{}:{}:{}: {}", file.display(), d.span.line, d.span.column, d.message));
         }
-        let Some(root) = nodes.first().filter(|n| !n.is_null()) else { return Ok(Self::default()) };
+        let Some(root) = nodes.first().filter(|n| !n.is_null()) else {
+            return Ok(Self::default());
+        };
         let directory = file.parent().unwrap_or(Path::new(""));
-        let wrong = |n: &Node, what: &str| format!("{}:{}:{}: {what}", file.display(), n.span.line, n.span.column);
+        let wrong =
+            |n: &Node, what: &str| format!("{}:{}:{}: {what}", file.display(), n.span.line, n.span.column);
         let mut project = Self::default();
-        let entries = root.as_map().ok_or_else(|| wrong(root, "expected a mapping with `services`, `macros` or `agent`"))?;
+        let entries = root
+            .as_map()
+            .ok_or_else(|| wrong(root, "expected a mapping with `services`, `macros` or `agent`"))?;
         for (key, value) in entries {
             match key.as_str() {
                 Some("services") => project.services = files(value, directory),
@@ -51,7 +56,10 @@ impl Project {
                 Some("agent") => project.agent(value).map_err(|what| wrong(value, &what))?,
                 other => {
                     let other = other.unwrap_or("");
-                    return Err(wrong(key, &format!("unknown setting `{other}`; known are `services`, `macros` and `agent`")));
+                    return Err(wrong(
+                        key,
+                        &format!("unknown setting `{other}`; known are `services`, `macros` and `agent`"),
+                    ));
                 }
             }
         }
@@ -68,7 +76,9 @@ impl Project {
                     let items = value.as_seq().unwrap_or(std::slice::from_ref(value));
                     self.capabilities = items.iter().filter_map(|n| n.as_str().map(str::to_owned)).collect();
                 }
-                name => self.resources.push((name.to_owned(), number().ok_or_else(|| format!("`{name}` must be a number"))?)),
+                name => self
+                    .resources
+                    .push((name.to_owned(), number().ok_or_else(|| format!("`{name}` must be a number"))?)),
             }
         }
         Ok(())
@@ -91,11 +101,13 @@ pub(crate) fn load_options(source: &SourceArgs, project: &Project) -> Result<Loa
             return Err(format!("{}:{}:{}: {}", file.display(), d.span.line, d.span.column, d.message));
         }
         let entries = nodes.first().and_then(Node::as_map);
-        let entries = entries.ok_or_else(|| format!("{}: expected a mapping of inputs to values", file.display()))?;
+        let entries =
+            entries.ok_or_else(|| format!("{}: expected a mapping of inputs to values", file.display()))?;
         inputs.extend(entries.iter().filter_map(|(k, v)| Some((Name::new(k.as_str()?), v.to_value()))));
     }
     for given in &source.input {
-        let (name, value) = given.split_once('=').ok_or_else(|| format!("`-i {given}`: expected NAME=VALUE"))?;
+        let (name, value) =
+            given.split_once('=').ok_or_else(|| format!("`-i {given}`: expected NAME=VALUE"))?;
         let mut diags = Diagnostics::default();
         let nodes = parse_yaml(value, 0, &mut diags);
         // What is no YAML is meant as text.

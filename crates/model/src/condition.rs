@@ -69,7 +69,9 @@ impl Condition {
         let mut parser = ExprParser { tokens: &tokens, at: 0, depth: 0 };
         let root = parser.binary(0)?;
         if parser.at < tokens.len() {
-            return Err(format!("`{source}` goes on after the end of the condition; is an operator missing?"));
+            return Err(format!(
+                "`{source}` goes on after the end of the condition; is an operator missing?"
+            ));
         }
         Ok(Self { source: source.to_owned(), root })
     }
@@ -165,9 +167,7 @@ impl Expr {
                 Value::Null => 0.into(),
                 _ => 1.into(),
             },
-            Expr::Binary(Op::And, a, b) => {
-                Value::Bool(truth(&a.value(values)?) && truth(&b.value(values)?))
-            }
+            Expr::Binary(Op::And, a, b) => Value::Bool(truth(&a.value(values)?) && truth(&b.value(values)?)),
             Expr::Binary(Op::Or, a, b) => Value::Bool(truth(&a.value(values)?) || truth(&b.value(values)?)),
             Expr::Binary(op, a, b) => binary(*op, &a.value(values)?, &b.value(values)?)?,
         })
@@ -251,7 +251,9 @@ impl ExprParser<'_> {
                 self.at += 1;
                 inner
             }
-            Token::Op(_) | Token::Close => return Err("a value is missing before an operator or parenthesis".to_owned()),
+            Token::Op(_) | Token::Close => {
+                return Err("a value is missing before an operator or parenthesis".to_owned());
+            }
         })
     }
 }
@@ -287,12 +289,14 @@ fn tokens(source: &str) -> Result<Vec<Token>, String> {
             out.push(Token::Name(Name::new(rest[1..end].trim())));
             length = end + 1;
         } else if first == '\'' || first == '"' {
-            let end = rest[1..].find(first).ok_or_else(|| format!("a closing {first} is missing in `{source}`"))?;
+            let end =
+                rest[1..].find(first).ok_or_else(|| format!("a closing {first} is missing in `{source}`"))?;
             out.push(Token::Value(rest[1..=end].into()));
             length = end + 2;
         } else if first.is_ascii_digit() {
             length = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
-            let number: f64 = rest[..length].parse().map_err(|_| format!("`{}` is not a number", &rest[..length]))?;
+            let number: f64 =
+                rest[..length].parse().map_err(|_| format!("`{}` is not a number", &rest[..length]))?;
             out.push(Token::Value(number.into()));
         } else if first.is_alphabetic() {
             length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
@@ -305,7 +309,11 @@ fn tokens(source: &str) -> Result<Vec<Token>, String> {
                 "true" => Token::Value(true.into()),
                 "false" => Token::Value(false.into()),
                 "null" => Token::Value(Value::Null),
-                word => return Err(format!("unknown word `{word}`; write `{{{word}}}` for a value or `'{word}'` for text")),
+                word => {
+                    return Err(format!(
+                        "unknown word `{word}`; write `{{{word}}}` for a value or `'{word}'` for text"
+                    ));
+                }
             });
         } else {
             return Err(format!("unexpected `{first}` in the condition `{source}`"));

@@ -1,9 +1,12 @@
 //! Writes a workflow in the long form, so that the short form's meaning can be seen and run elsewhere.
 
+use crate::Name;
 use crate::library::Library;
 use crate::policy::RetryPolicy;
 use crate::quantity::Resources;
-use crate::workflow::{Action, Execute, ForEach, Include, Input, InputSource, Output, Reference, VarRef, Workflow};
+use crate::workflow::{
+    Action, Execute, ForEach, Include, Input, InputSource, Output, Reference, VarRef, Workflow,
+};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -113,7 +116,7 @@ fn execute(a: &Execute, library: &Library) -> Value {
         Some((service, script)) => {
             m["run"] = json!(script.to_string());
             if !service.required_capabilities.is_empty() {
-                m["requiredCapabilities"] = service.required_capabilities.iter().map(|c| c.as_str()).collect();
+                m["requiredCapabilities"] = service.required_capabilities.iter().map(Name::as_str).collect();
             }
         }
         None => m["service"] = json!(a.service.as_str()),
@@ -131,7 +134,8 @@ fn execute(a: &Execute, library: &Library) -> Value {
     if let Some(policy) = &o.retries {
         m["retries"] = retries(policy);
     }
-    let limits = [("maxInactivity", o.max_inactivity), ("maxRuntime", o.max_runtime), ("deadline", o.deadline)];
+    let limits =
+        [("maxInactivity", o.max_inactivity), ("maxRuntime", o.max_runtime), ("deadline", o.deadline)];
     for (key, limit) in limits {
         if let Some(limit) = limit {
             m[key] = serde_json::to_value(limit).unwrap_or_default();
@@ -257,6 +261,11 @@ fn inline(value: &Value) -> String {
 fn scalar(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "_./$-".contains(c);
     let starts_well = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || "_/$".contains(c));
-    let is_word = matches!(text.to_ascii_lowercase().as_str(), "true" | "false" | "null" | "yes" | "no" | "on" | "off");
-    if starts_well && !is_word && text.chars().all(safe) { text.to_owned() } else { Value::from(text).to_string() }
+    let is_word =
+        matches!(text.to_ascii_lowercase().as_str(), "true" | "false" | "null" | "yes" | "no" | "on" | "off");
+    if starts_well && !is_word && text.chars().all(safe) {
+        text.to_owned()
+    } else {
+        Value::from(text).to_string()
+    }
 }

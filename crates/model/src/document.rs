@@ -120,7 +120,12 @@ struct Loader<'o> {
 
 impl<'o> Loader<'o> {
     fn new(options: &'o LoadOptions) -> Self {
-        Self { options, sources: Sources::default(), library: Library::default(), diags: Diagnostics::default() }
+        Self {
+            options,
+            sources: Sources::default(),
+            library: Library::default(),
+            diags: Diagnostics::default(),
+        }
     }
 
     fn document(mut self, path: &Path, text: Arc<str>) -> Loaded {
@@ -128,7 +133,8 @@ impl<'o> Loader<'o> {
         let mut documents = yaml::parse(&text, source, &mut self.diags);
         drop(text);
         documents.retain(|d| !d.is_null());
-        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
+        let directory =
+            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
         for file in self.options.services.clone() {
             self.file(&file, Self::services);
         }
@@ -138,7 +144,8 @@ impl<'o> Loader<'o> {
         let Some(node) = documents.first() else {
             if !self.diags.has_errors() {
                 let span = Span { source, len: 1, line: 1, column: 1 };
-                self.diags.error("empty-document", span, "", "the document is empty")
+                self.diags
+                    .error("empty-document", span, "", "the document is empty")
                     .help("a workflow has `actions:` (long form) or `catena: 1` and `steps:` (short form)");
             }
             return self.finish(path, DocumentKind::Workflow, None);
@@ -150,7 +157,8 @@ impl<'o> Loader<'o> {
             }
             DocumentKind::Macros => {
                 self.macros(node);
-                let macros: Vec<Macro> = self.library.macros().filter(|m| m.span.source == source).cloned().collect();
+                let macros: Vec<Macro> =
+                    self.library.macros().filter(|m| m.span.source == source).cloned().collect();
                 for m in macros {
                     let found = validate_macro(&m, &self.library, true);
                     self.diags.extend(found);
@@ -209,7 +217,8 @@ impl<'o> Loader<'o> {
                 self.diags.extend(found);
             }
         }
-        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
+        let directory =
+            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
         let mut workflow = workflow;
         if !self.diags.has_errors() {
             // Without include actions the expansion is the workflow itself; do not keep it twice.
@@ -284,7 +293,12 @@ impl<'o> Loader<'o> {
 
     fn add_service(&mut self, service: Service) {
         if let Err(s) = self.library.add_service(service) {
-            self.diags.error("duplicate-service", s.span, "", format!("the service `{}` is defined twice", s.id));
+            self.diags.error(
+                "duplicate-service",
+                s.span,
+                "",
+                format!("the service `{}` is defined twice", s.id),
+            );
         }
     }
 
@@ -318,8 +332,12 @@ fn override_variables(ctx: &mut Context, workflow: &mut Workflow, inputs: &[(Nam
             var.value = Some(value.clone());
         } else {
             let known = workflow.vars.iter().map(|v| v.id.as_str());
-            ctx.error("unknown-input", Span::default(), format!("the workflow has no variable `{name}` to set"))
-                .did_you_mean(name, known);
+            ctx.error(
+                "unknown-input",
+                Span::default(),
+                format!("the workflow has no variable `{name}` to set"),
+            )
+            .did_you_mean(name, known);
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::Name;
 use crate::diag::{Diagnostics, Span};
 use crate::library::Library;
 use crate::workflow::{
-    Action, Execute, ForEach, Include, Input, InputSource, Macro, Output, Reference, VarRef, Variable, Workflow,
+    Action, Execute, ForEach, Include, Input, InputSource, Macro, Output, Reference, VarRef, Variable,
+    Workflow,
 };
 use smol_str::format_smolstr;
 use std::cell::Cell;
@@ -66,7 +67,9 @@ impl Expander<'_> {
         let Some(m) = self.library.macro_named(&include.macro_id) else {
             let known = self.library.macros().map(|m| m.id.as_str());
             let message = format!("there is no macro `{}`", include.macro_id);
-            self.diags.error("unknown-macro", include.span, "", message).did_you_mean(&include.macro_id, known);
+            self.diags
+                .error("unknown-macro", include.span, "", message)
+                .did_you_mean(&include.macro_id, known);
             return;
         };
         if open.contains(&m.id) {
@@ -75,7 +78,9 @@ impl Expander<'_> {
             self.diags.error("include-cycle", include.span, "", message);
             return;
         }
-        let Some(scope) = self.scope(include, m) else { return };
+        let Some(scope) = self.scope(include, m) else {
+            return;
+        };
         let renamed = m.vars.iter().map(|v| Variable { id: scope.new_id(&v.id), ..v.clone() });
         self.vars.extend(renamed);
         let actions = m.actions.iter().map(|a| scope.action(a)).collect();
@@ -108,7 +113,8 @@ impl Expander<'_> {
                 }
             };
             if !found {
-                let message = format!("the {} parameter `{}` of the macro `{}` is missing", p.direction, p.id, m.id);
+                let message =
+                    format!("the {} parameter `{}` of the macro `{}` is missing", p.direction, p.id, m.id);
                 self.diags.error("missing-parameter", include.span, "", message);
                 complete = false;
             }

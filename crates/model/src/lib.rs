@@ -40,7 +40,7 @@ pub use template::{Field, Insert, Part, Template, shell_quote};
 pub use validate::{validate_macro, validate_workflow};
 pub use workflow::{
     Action, DIRECTORY, Direction, Execute, ExecuteOptions, ForEach, Include, Input, InputSource, Macro,
-    MacroParameter, NamedResult, Output, Reference, RuntimeArgument, Service, ServiceParameter, VarRef, Variable,
-    Workflow, value_to_text,
+    MacroParameter, NamedResult, Output, Reference, RuntimeArgument, Service, ServiceParameter, VarRef,
+    Variable, Workflow, value_to_text,
 };
 pub use yaml::{Data, Node, parse as parse_yaml};

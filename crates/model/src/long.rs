@@ -44,7 +44,7 @@ impl LongReader {
             r.finish(ctx);
             policy
         });
-        let vars = self.variables(ctx, f.take("vars"));
+        let vars = Self::variables(ctx, f.take("vars"));
         let actions = self.actions(ctx, f.take("actions"));
         let results = Self::results(ctx, f.take("results"));
         // Read by the loader, which knows about services and macros from elsewhere too.
@@ -72,7 +72,7 @@ impl LongReader {
         out
     }
 
-    fn variables(&mut self, ctx: &mut Context, node: Option<&Node>) -> Vec<Variable> {
+    fn variables(ctx: &mut Context, node: Option<&Node>) -> Vec<Variable> {
         ctx.list(node, "vars", |ctx, n| {
             let mut f = Fields::new(ctx, n)?;
             let id = f.require_string(ctx, "id");
@@ -147,8 +147,12 @@ impl LongReader {
         let service = if run.is_some() { f.string(ctx, "service") } else { f.require_string(ctx, "service") };
         let mut inputs = self.inputs(ctx, f.take("inputs"));
         if let Some(legacy) = f.take("parameters") {
-            ctx.warning("legacy-parameters", legacy.span, "`parameters` is an old name; its entries are read as inputs")
-                .help("move them to `inputs`");
+            ctx.warning(
+                "legacy-parameters",
+                legacy.span,
+                "`parameters` is an old name; its entries are read as inputs",
+            )
+            .help("move them to `inputs`");
             inputs.extend(self.inputs(ctx, Some(legacy)));
         }
         let outputs = self.outputs(ctx, f.take("outputs"), true);
@@ -177,7 +181,11 @@ impl LongReader {
             None => service?,
             Some(run) => {
                 if service.is_some() {
-                    ctx.error("run-and-service", run.span, "an action has either `run` or `service`, not both");
+                    ctx.error(
+                        "run-and-service",
+                        run.span,
+                        "an action has either `run` or `service`, not both",
+                    );
                 }
                 let script = Template::parse(&ctx.string(run)?);
                 let needs = needs.into_iter().map(|(n, _)| n).collect();
@@ -204,7 +212,11 @@ impl LongReader {
         let yield_to_output = self.var_refs(ctx, f.take("yieldToOutput"));
         let yield_to_input = f.take("yieldToInput").and_then(|n| self.var_ref(ctx, n));
         if output.len() > 1 && output.len() != yield_to_output.len() {
-            ctx.error("yield-count", span, "`output` and `yieldToOutput` must name the same number of variables");
+            ctx.error(
+                "yield-count",
+                span,
+                "`output` and `yieldToOutput` must name the same number of variables",
+            );
         }
         let zip = ctx.list(f.take("zip"), "zip", |ctx, n| {
             let mut f = Fields::new(ctx, n)?;
@@ -282,14 +294,8 @@ impl LongReader {
             let mut f = Fields::new(ctx, n)?;
             let id = f.require_string(ctx, "id");
             let var = f.require(ctx, "var").and_then(|n| self.var_ref(ctx, n));
-            let mut output = Output {
-                id: id?,
-                var: var?.id,
-                prefix: None,
-                store: false,
-                name: None,
-                span: n.span,
-            };
+            let mut output =
+                Output { id: id?, var: var?.id, prefix: None, store: false, name: None, span: n.span };
             if full {
                 output.prefix = f.string(ctx, "prefix").map(|p| p.as_str().into());
                 output.store = f.take("store").and_then(|n| ctx.boolean(n)).unwrap_or(false);
@@ -315,7 +321,7 @@ impl LongReader {
             f.finish(ctx);
             Some(MacroParameter { id: id?, direction: direction?, default, span: n.span })
         });
-        let mut vars = self.variables(ctx, f.take("vars"));
+        let mut vars = Self::variables(ctx, f.take("vars"));
         let actions = self.actions(ctx, f.take("actions"));
         vars.append(&mut self.inline);
         f.finish(ctx);
@@ -395,7 +401,11 @@ pub(crate) fn inline_service(
     for insert in script.inserts() {
         if !parameters.iter().any(|p| p.id == insert.name) {
             let known = parameters.iter().map(|p| p.id.as_str());
-            let d = ctx.error("unknown-name", span, format!("`{{{}}}` is neither an input nor an output", insert.name));
+            let d = ctx.error(
+                "unknown-name",
+                span,
+                format!("`{{{}}}` is neither an input nor an output", insert.name),
+            );
             d.did_you_mean(&insert.name, known);
             if d.help.is_none() {
                 d.help("write `{{` and `}}` for braces that belong to the command");
@@ -441,13 +451,14 @@ pub(crate) fn service(ctx: &mut Context, node: &Node) -> Option<Service> {
         f.take("description");
         let data_type = f.string(ctx, "dataType").unwrap_or(Name::new_static("string"));
         let label = f.string(ctx, "label");
-        let value = f.take("value").map(|n| n.as_str().map_or_else(|| n.to_value().to_string(), str::to_owned));
+        let value =
+            f.take("value").map(|n| n.as_str().map_or_else(|| n.to_value().to_string(), str::to_owned));
         f.finish(ctx);
         Some(RuntimeArgument { id: id?, data_type, label, value })
     });
-    let required_capabilities = f.take("requiredCapabilities").map_or_else(Vec::new, |n| {
-        ctx.strings(n).into_iter().map(|(name, _)| name).collect()
-    });
+    let required_capabilities = f
+        .take("requiredCapabilities")
+        .map_or_else(Vec::new, |n| ctx.strings(n).into_iter().map(|(name, _)| name).collect());
     let retries = f.take("retries").and_then(|n| ctx.retry_policy(n));
     let max_inactivity = f.take("maxInactivity").and_then(|n| ctx.timeout_policy(n));
     let max_runtime = f.take("maxRuntime").and_then(|n| ctx.timeout_policy(n));

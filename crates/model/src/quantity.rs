@@ -16,7 +16,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     while !rest.is_empty() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let number = rest[..digits].parse::<u64>();
-        let number = number.map_err(|_| format!("expected a whole number at `{rest}` in the duration `{text}`"))?;
+        let number =
+            number.map_err(|_| format!("expected a whole number at `{rest}` in the duration `{text}`"))?;
         rest = rest[digits..].trim_start();
         let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
         let millis: u64 = match &rest[..letters] {
@@ -26,10 +27,16 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
             "hours" | "hour" | "hrs" | "hr" | "h" => 3_600_000,
             "days" | "day" | "d" => 86_400_000,
             "" => return Err(format!("the duration `{text}` needs a unit: ms, s, min, h or d")),
-            unit => return Err(format!("unknown unit `{unit}` in the duration `{text}`; use ms, s, min, h or d")),
+            unit => {
+                return Err(format!(
+                    "unknown unit `{unit}` in the duration `{text}`; use ms, s, min, h or d"
+                ));
+            }
         };
         let part = number.checked_mul(millis).map(Duration::from_millis);
-        total = part.and_then(|p| total.checked_add(p)).ok_or_else(|| format!("the duration `{text}` is too long"))?;
+        total = part
+            .and_then(|p| total.checked_add(p))
+            .ok_or_else(|| format!("the duration `{text}` is too long"))?;
         rest = rest[letters..].trim_start();
     }
     Ok(total)
@@ -40,7 +47,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
-    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a size; write for example `2 GiB`"))?;
+    let number: f64 =
+        number.parse().map_err(|_| format!("`{text}` is not a size; write for example `2 GiB`"))?;
     let factor = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1.0,
         "k" | "kib" => 1024.0,
@@ -51,7 +59,11 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         "mb" => 1e6,
         "gb" => 1e9,
         "tb" => 1e12,
-        other => return Err(format!("unknown unit `{other}` in the size `{text}`; use KiB, MiB, GiB, TiB or kB, MB, GB, TB")),
+        other => {
+            return Err(format!(
+                "unknown unit `{other}` in the size `{text}`; use KiB, MiB, GiB, TiB or kB, MB, GB, TB"
+            ));
+        }
     };
     Ok((number * factor) as u64)
 }
@@ -73,7 +85,8 @@ impl Cardinality {
 
     /// Reads `min..max`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a cardinality; write `min..max`, for example `1..1` or `0..n`");
+        let wrong =
+            || format!("`{text}` is not a cardinality; write `min..max`, for example `1..1` or `0..n`");
         let (min, max) = text.trim().split_once("..").ok_or_else(wrong)?;
         let min = min.trim().parse().map_err(|_| wrong())?;
         let max = match max.trim() {
@@ -94,7 +107,11 @@ impl Cardinality {
 
 impl fmt::Display for Cardinality {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.max == u32::MAX { write!(f, "{}..n", self.min) } else { write!(f, "{}..{}", self.min, self.max) }
+        if self.max == u32::MAX {
+            write!(f, "{}..n", self.min)
+        } else {
+            write!(f, "{}..{}", self.min, self.max)
+        }
     }
 }
 

@@ -69,12 +69,22 @@ impl Context {
         out
     }
 
-    pub(crate) fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+    pub(crate) fn error(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
         let path = self.path();
         self.diags.error(code, span, path, message)
     }
 
-    pub(crate) fn warning(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+    pub(crate) fn warning(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
         let path = self.path();
         self.diags.warning(code, span, path, message)
     }
@@ -112,7 +122,8 @@ impl Context {
     }
 
     pub(crate) fn number(&mut self, node: &Node) -> Option<f64> {
-        let value = node.as_str().and_then(|s| s.trim().parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0);
+        let value =
+            node.as_str().and_then(|s| s.trim().parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0);
         if value.is_none() {
             self.wrong_type(node, "a number that is not negative");
         }
@@ -245,7 +256,11 @@ impl Context {
         for (k, v) in entries {
             if let (Some(k), Some(v)) = (self.string(k), self.string(v)) {
                 if k.is_empty() || k.contains(['=', '\0']) {
-                    self.error("bad-env", node.span, format!("`{k}` cannot be the name of an environment variable"));
+                    self.error(
+                        "bad-env",
+                        node.span,
+                        format!("`{k}` cannot be the name of an environment variable"),
+                    );
                 }
                 out.insert(k, v.to_string());
             }

@@ -70,7 +70,8 @@ impl<'a> ShortReader<'a> {
                     .help("write `catena: 1`");
             }
             None => {
-                ctx.warning("missing-version", node.span, "the version of the language is missing").help("add `catena: 1` at the top");
+                ctx.warning("missing-version", node.span, "the version of the language is missing")
+                    .help("add `catena: 1` at the top");
             }
         }
         let name = f.string(ctx, "name").map(|n| n.to_string());
@@ -111,10 +112,9 @@ impl<'a> ShortReader<'a> {
             let Some(id) = ctx.string(key) else { continue };
             ctx.enter("inputs", None, Some(id.clone()));
             let given = self.overrides.iter().rev().find(|(name, _)| *name == id);
-            let value = match given {
-                Some((_, value)) => Some(self.locate(value.clone())),
-                None => self.input_value(ctx, value),
-            };
+            let (value, span) =
+                given.map_or_else(|| (value.to_value(), value.span), |(_, v)| (v.clone(), key.span));
+            let value = self.input_value(ctx, value, span);
             ctx.leave();
             self.names.insert(id.clone(), id.clone());
             out.push(Variable { id, value, span: key.span });
@@ -135,51 +135,65 @@ impl<'a> ShortReader<'a> {
     }
 
     /// A value, or one of `{glob: …}`, `{file: …}`, `{files: […]}`, `{range: …}`, `{value: …}`.
-    fn input_value(&self, ctx: &mut Context, node: &Node) -> Option<Value> {
-        let Some([(key, argument)]) = node.as_map() else { return Some(self.locate(node.to_value())) };
-        match key.as_str()? {
-            "value" => Some(argument.to_value()),
+    fn input_value(&self, ctx: &mut Context, value: Value, span: Span) -> Option<Value> {
+        let Value::Object(object) = &value else {
+            return Some(self.locate(value));
+        };
+        let mut entries = object.iter();
+        let (Some((key, argument)), None) = (entries.next(), entries.next()) else {
+            return Some(self.locate(value));
+        };
+        let text = |ctx: &mut Context, v: &Value| {
+            let text = v.as_str().map(str::to_owned);
+            if text.is_none() {
+                ctx.error("wrong-type", span, format!("`{key}` needs a string, not {v}"));
+            }
+            text
+        };
+        match key.as_str() {
+            "value" => Some(argument.clone()),
             "glob" => {
-                let pattern = ctx.string(argument)?;
+                let pattern = text(ctx, argument)?;
                 match glob(&self.directory, &pattern) {
                     Ok(files) => {
                         if files.is_empty() {
-                            let message = format!("no file matches `{pattern}` in {}", self.directory.display());
-                            ctx.warning("empty-glob", argument.span, message);
+                            let message =
+                                format!("no file matches `{pattern}` in {}", self.directory.display());
+                            ctx.warning("empty-glob", span, message);
                         }
-                        Some(Value::Array(files.into_iter().map(Value::String).collect()))
+                        Some(files.into())
                     }
                     Err(e) => {
-                        ctx.error("bad-glob", argument.span, format!("cannot list files for `{pattern}`: {e}"));
+                        ctx.error("bad-glob", span, format!("cannot list files for `{pattern}`: {e}"));
                         None
                     }
                 }
             }
-            "file" => {
-                let name = ctx.string(argument)?;
-                self.file(ctx, &name, argument.span).map(Value::String)
-            }
+            "file" => text(ctx, argument).and_then(|name| self.file(ctx, &name, span)).map(Value::String),
             "files" => {
-                let names = ctx.strings(argument);
-                let files = names.iter().filter_map(|(name, span)| self.file(ctx, name, *span));
-                Some(Value::Array(files.map(Value::String).collect()))
+                let names = argument.as_array().map_or(std::slice::from_ref(argument), Vec::as_slice);
+                let files =
+                    names.iter().filter_map(|n| text(ctx, n).and_then(|name| self.file(ctx, &name, span)));
+                Some(files.collect::<Vec<String>>().into())
             }
             "range" => {
-                let bounds: Vec<i64> = match argument.as_seq() {
-                    Some(items) => items.iter().filter_map(|n| ctx.integer(n)).collect(),
-                    None => ctx.integer(argument).into_iter().collect(),
-                };
+                let bounds = argument.as_array().map_or(std::slice::from_ref(argument), Vec::as_slice);
+                let bounds: Vec<Option<i64>> = bounds.iter().map(Value::as_i64).collect();
                 let (first, last) = match bounds[..] {
-                    [n] => (1, n),
-                    [a, b] => (a, b),
+                    [Some(n)] => (1, n),
+                    [Some(a), Some(b)] => (a, b),
                     _ => {
-                        ctx.error("bad-range", argument.span, "write `{range: 10}` for 1 to 10, or `{range: [5, 10]}`");
+                        ctx.error(
+                            "bad-range",
+                            span,
+                            "write `{range: 10}` for 1 to 10, or `{range: [5, 10]}`",
+                        );
                         return None;
                     }
                 };
-                Some(Value::Array((first..=last).map(Value::from).collect()))
+                Some((first..=last).map(Value::from).collect())
             }
-            _ => Some(self.locate(node.to_value())),
+            _ => Some(self.locate(value)),
         }
     }
 
@@ -227,7 +241,9 @@ impl<'a> ShortReader<'a> {
         }
         match step.get("out") {
             Some(n) if n.as_str().is_some() => vec![Name::new_static("out")],
-            Some(n) => n.as_map().unwrap_or_default().iter().filter_map(|(k, _)| k.as_str().map(Name::new)).collect(),
+            Some(n) => {
+                n.as_map().unwrap_or_default().iter().filter_map(|(k, _)| k.as_str().map(Name::new)).collect()
+            }
             None => Vec::new(),
         }
     }
@@ -239,7 +255,9 @@ impl<'a> ShortReader<'a> {
         };
         let mut out = Vec::new();
         for (key, value) in entries {
-            let (Some(name), Some(text)) = (ctx.string(key), ctx.string(value)) else { continue };
+            let (Some(name), Some(text)) = (ctx.string(key), ctx.string(value)) else {
+                continue;
+            };
             match &Template::parse(&text).parts() {
                 [Part::Insert(insert)] => {
                     if let Some(var) = self.resolve(ctx, &insert.name, &[], value.span) {
@@ -283,7 +301,9 @@ impl<'a> ShortReader<'a> {
             let mut level = Vec::new();
             let mut declared = Vec::new();
             for Loop { variable, list, span } in group {
-                let Some(list) = self.resolve(ctx, &list, &loops, span) else { continue };
+                let Some(list) = self.resolve(ctx, &list, &loops, span) else {
+                    continue;
+                };
                 let enumerator = format_smolstr!("{id}:{variable}");
                 declared.push((variable, enumerator.clone()));
                 level.push((VarRef { id: list, span }, Variable { id: enumerator, value: None, span }));
@@ -298,12 +318,15 @@ impl<'a> ShortReader<'a> {
         let depends_on: Vec<Reference> = after.into_iter().map(|(id, span)| Reference { id, span }).collect();
         let when = f.take("when").and_then(|n| self.condition(ctx, n, &loops));
         let in_loop = !lists.is_empty();
-        let loop_condition = when.as_ref().is_some_and(|c| c.names().iter().all(|n| !loops.iter().any(|(_, v)| v == n)));
+        // Each loop around a step takes one pair of brackets off the names of its outputs.
+        let suffix = "[]".repeat(lists.len());
+        let loop_condition =
+            when.as_ref().is_some_and(|c| c.names().iter().all(|n| !loops.iter().any(|(_, v)| v == n)));
         let (outer_when, inner_when) = if in_loop && loop_condition { (when, None) } else { (None, when) };
 
         let use_file = f.take("use");
         let body = if use_file.is_some() {
-            let include = self.use_step(ctx, &mut f, &id, use_file, &loops, in_loop);
+            let include = self.use_step(ctx, &mut f, &id, use_file, &loops, &suffix);
             include.map(|mut a| {
                 a.span = key;
                 if !in_loop {
@@ -312,7 +335,7 @@ impl<'a> ShortReader<'a> {
                 Action::Include(Box::new(a))
             })
         } else {
-            let execute = self.execute_step(ctx, &mut f, &id, &loops, in_loop, inner_when);
+            let execute = self.execute_step(ctx, &mut f, &id, &loops, &suffix, inner_when);
             execute.map(|mut a| {
                 a.span = key;
                 if !in_loop {
@@ -326,10 +349,17 @@ impl<'a> ShortReader<'a> {
         let levels = lists.len();
         for (level, mut group) in lists.into_iter().enumerate().rev() {
             let yields: Vec<(Name, Span)> = action.output_vars().map(|(v, s)| (v.clone(), s)).collect();
-            let yield_to_output = yields.iter().map(|(v, span)| VarRef { id: v.clone(), span: *span }).collect();
-            let output = yields.iter().map(|(v, span)| VarRef { id: Name::new(v.strip_suffix("[]").unwrap_or(v)), span: *span });
+            let yield_to_output =
+                yields.iter().map(|(v, span)| VarRef { id: v.clone(), span: *span }).collect();
+            let output = yields
+                .iter()
+                .map(|(v, span)| VarRef { id: Name::new(v.strip_suffix("[]").unwrap_or(v)), span: *span });
             let (input, enumerator) = group.remove(0);
-            let loop_id = if levels == 1 { format_smolstr!("{id}.loop") } else { format_smolstr!("{id}.loop{}", level + 1) };
+            let loop_id = if levels == 1 {
+                format_smolstr!("{id}.loop")
+            } else {
+                format_smolstr!("{id}.loop{}", level + 1)
+            };
             action = Action::For(Box::new(ForEach {
                 id: loop_id,
                 input,
@@ -358,7 +388,11 @@ impl<'a> ShortReader<'a> {
                     out.push(Loop { variable: variable.into(), list: list.into(), span });
                 }
                 _ => {
-                    ctx.error("bad-loop", span, format!("`{text}` is not a loop; write for example `read in reads`"));
+                    ctx.error(
+                        "bad-loop",
+                        span,
+                        format!("`{text}` is not a loop; write for example `read in reads`"),
+                    );
                 }
             }
         }
@@ -367,7 +401,8 @@ impl<'a> ShortReader<'a> {
 
     fn condition(&self, ctx: &mut Context, node: &Node, loops: &[(Name, Name)]) -> Option<Condition> {
         let text = ctx.string(node)?;
-        let parsed = Condition::parse(&text).map_err(|m| ctx.error("bad-condition", node.span, m).code).ok()?;
+        let parsed =
+            Condition::parse(&text).map_err(|m| ctx.error("bad-condition", node.span, m).code).ok()?;
         let mut complete = true;
         for name in parsed.names() {
             complete &= self.resolve(ctx, &name, loops, node.span).is_some();
@@ -385,16 +420,17 @@ impl<'a> ShortReader<'a> {
         f: &mut Fields<'_>,
         id: &Name,
         loops: &[(Name, Name)],
-        in_loop: bool,
+        suffix: &str,
         when: Option<Condition>,
     ) -> Option<Execute> {
         let span = f.span;
         let run = f.take("run");
         let service = f.string(ctx, "service");
         let mut inputs = f.take("in").map_or_else(Vec::new, |n| self.given(ctx, n, loops));
-        let mut outputs = f.take("out").map_or_else(Vec::new, |n| self.outputs(ctx, n, id, in_loop));
+        let mut outputs = f.take("out").map_or_else(Vec::new, |n| Self::outputs(ctx, n, id, suffix));
         let package = f.string(ctx, "package");
-        let needs: Vec<Name> = f.take("needs").map_or_else(Vec::new, |n| ctx.strings(n).into_iter().map(|(n, _)| n).collect());
+        let needs: Vec<Name> =
+            f.take("needs").map_or_else(Vec::new, |n| ctx.strings(n).into_iter().map(|(n, _)| n).collect());
         let mut resources = f.take("resources").and_then(|n| ctx.resources(n));
         for key in ["cpus", "memory", "disk", "gpus"] {
             if let Some(n) = f.take(key) {
@@ -428,7 +464,11 @@ impl<'a> ShortReader<'a> {
             }
             (None, Some(service)) => {
                 if !needs.is_empty() {
-                    ctx.warning("ignored-needs", span, "the service says what it needs; `needs` is for `run` steps");
+                    ctx.warning(
+                        "ignored-needs",
+                        span,
+                        "the service says what it needs; `needs` is for `run` steps",
+                    );
                 }
                 self.name_outputs(ctx, &mut outputs, &mut inputs, loops);
                 service
@@ -453,7 +493,8 @@ impl<'a> ShortReader<'a> {
         loops: &[(Name, Name)],
     ) {
         for insert in template.inserts() {
-            let known = outputs.iter().any(|o| o.id == insert.name) || inputs.iter().any(|i| i.id == insert.name);
+            let known =
+                outputs.iter().any(|o| o.id == insert.name) || inputs.iter().any(|i| i.id == insert.name);
             if !known && let Some(var) = self.resolve(ctx, &insert.name, loops, span) {
                 inputs.push(Input { id: insert.name.clone(), source: InputSource::Var(var), span });
             }
@@ -470,7 +511,9 @@ impl<'a> ShortReader<'a> {
         loops: &[(Name, Name)],
     ) {
         for output in outputs {
-            let Some(name) = output.name.as_mut().map(Arc::make_mut) else { continue };
+            let Some(name) = output.name.as_mut().map(Arc::make_mut) else {
+                continue;
+            };
             let known = |n: &str| inputs.iter().any(|i| i.id == n) || loops.iter().any(|(l, _)| l == n);
             name.split_fields(|n| known(n) || self.names.contains_key(n));
             let name = name.clone();
@@ -497,7 +540,9 @@ impl<'a> ShortReader<'a> {
     }
 
     fn source(&self, ctx: &mut Context, node: &Node, loops: &[(Name, Name)]) -> Option<InputSource> {
-        let Some(text) = node.as_str() else { return Some(InputSource::Value(node.to_value())) };
+        let Some(text) = node.as_str() else {
+            return Some(InputSource::Value(node.to_value()));
+        };
         let template = Template::parse(text);
         match template.parts() {
             [Part::Insert(insert)] => self.resolve(ctx, &insert.name, loops, node.span).map(InputSource::Var),
@@ -510,8 +555,7 @@ impl<'a> ShortReader<'a> {
         }
     }
 
-    fn outputs(&self, ctx: &mut Context, node: &Node, id: &Name, in_loop: bool) -> Vec<Output> {
-        let suffix = if in_loop { "[]" } else { "" };
+    fn outputs(ctx: &mut Context, node: &Node, id: &Name, suffix: &str) -> Vec<Output> {
         let one = |ctx: &mut Context, name: &str, n: &Node| {
             let file = ctx.string(n)?;
             let literal = file.trim_end_matches('/');
@@ -544,12 +588,11 @@ impl<'a> ShortReader<'a> {
         id: &Name,
         file: Option<&Node>,
         loops: &[(Name, Name)],
-        in_loop: bool,
+        suffix: &str,
     ) -> Option<Include> {
         let span = f.span;
         let inputs = f.take("in").map_or_else(Vec::new, |n| self.given(ctx, n, loops));
         let macro_id = self.macro_id(id, file?.as_str()?);
-        let suffix = if in_loop { "[]" } else { "" };
         let outputs = self.used.get(&macro_id)?.iter().map(|(parameter, result)| Output {
             id: parameter.clone(),
             var: format_smolstr!("{id}.{result}{suffix}"),
@@ -571,11 +614,16 @@ impl<'a> ShortReader<'a> {
         let name = ctx.string(file)?;
         let path = self.directory.join(name.as_str());
         if self.depth >= MAX_USE_DEPTH {
-            ctx.error("use-depth", file.span, format!("workflows use each other more than {MAX_USE_DEPTH} levels deep"))
-                .help("a workflow must not use itself");
+            ctx.error(
+                "use-depth",
+                file.span,
+                format!("workflows use each other more than {MAX_USE_DEPTH} levels deep"),
+            )
+            .help("a workflow must not use itself");
             return None;
         }
-        let text = crate::document::read_text(&path).map_err(|m| ctx.error("unreadable", file.span, m).code).ok()?;
+        let text =
+            crate::document::read_text(&path).map_err(|m| ctx.error("unreadable", file.span, m).code).ok()?;
         let source = self.sources.add(&path, text.clone());
         let documents = yaml::parse(&text, source, &mut ctx.diags);
         let node = documents.first()?;
@@ -588,7 +636,8 @@ impl<'a> ShortReader<'a> {
         let (services, macros) = (inner.services, inner.macros);
         self.services.extend(services);
         self.macros.extend(macros);
-        let results: Vec<(Name, Name)> = workflow.results.iter().map(|r| (r.var.clone(), r.name.clone())).collect();
+        let results: Vec<(Name, Name)> =
+            workflow.results.iter().map(|r| (r.var.clone(), r.name.clone())).collect();
         let names = results.iter().map(|(_, name)| name.clone()).collect();
         self.used.insert(macro_id.clone(), results);
         self.macros.push(sub_workflow(macro_id, workflow, node.span));
@@ -612,7 +661,15 @@ fn sub_workflow(id: Name, workflow: Workflow, span: Span) -> Macro {
     });
     let parameters = inputs.chain(outputs).collect();
     let name = workflow.name.unwrap_or_else(|| id.to_string());
-    Macro { id, name, description: String::new(), parameters, vars: Vec::new(), actions: workflow.actions, span }
+    Macro {
+        id,
+        name,
+        description: String::new(),
+        parameters,
+        vars: Vec::new(),
+        actions: workflow.actions,
+        span,
+    }
 }
 
 /// `retries: 2` means two more attempts, with growing pauses; a mapping says it exactly.
@@ -621,7 +678,12 @@ fn retries(ctx: &mut Context, node: &Node) -> Option<RetryPolicy> {
         return ctx.retry_policy(node);
     }
     let n = ctx.integer(node)?;
-    Some(RetryPolicy { max_attempts: n.max(0) as i32 + 1, delay: 500, exponential_backoff: 2, max_delay: Some(60_000) })
+    Some(RetryPolicy {
+        max_attempts: n.max(0) as i32 + 1,
+        delay: 500,
+        exponential_backoff: 2,
+        max_delay: Some(60_000),
+    })
 }
 
 /// In the short form, running out of time is a failure.

@@ -8,8 +8,8 @@ use crate::diag::{Diagnostics, Span};
 use crate::library::Library;
 use crate::read::Context;
 use crate::workflow::{
-    Action, Direction, Execute, ForEach, Include, Input, InputSource, Macro, Output, Service, ServiceParameter,
-    Variable, Workflow,
+    Action, Direction, Execute, ForEach, Include, Input, InputSource, Macro, Output, Service,
+    ServiceParameter, Variable, Workflow,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -77,7 +77,15 @@ impl<'w> Validator<'w> {
         macro_inputs: &'w HashSet<&'w str>,
     ) -> Self {
         let constants = vars.iter().filter_map(|v| Some((v.id.as_str(), v.value.as_ref()?))).collect();
-        Self { ctx: Context::new(root), vars, actions, library, macro_inputs, constants, flawed: HashSet::new() }
+        Self {
+            ctx: Context::new(root),
+            vars,
+            actions,
+            library,
+            macro_inputs,
+            constants,
+            flawed: HashSet::new(),
+        }
     }
 
     fn language(&mut self) {
@@ -121,7 +129,8 @@ impl<'w> Validator<'w> {
     fn reserved_names(&mut self) {
         let check = |v: &mut Self, id: &str, span| {
             if id.starts_with('$') {
-                v.ctx.error("reserved-name", span, format!("the variable `{id}` has a reserved name"))
+                v.ctx
+                    .error("reserved-name", span, format!("the variable `{id}` has a reserved name"))
                     .help("names that start with `$` are made by Catena; choose another");
             }
         };
@@ -156,7 +165,10 @@ impl<'w> Validator<'w> {
         let mut seen: HashMap<&'w str, Span> = HashMap::new();
         let mut check = |v: &mut Self, id: &'w str, span: Span| {
             if let Some(first) = seen.get(id) {
-                let help = format!("it is taken in line {}; variables and actions share one set of names", first.line);
+                let help = format!(
+                    "it is taken in line {}; variables and actions share one set of names",
+                    first.line
+                );
                 v.ctx.error("duplicate-id", span, format!("the name `{id}` is used twice")).help(help);
             } else {
                 seen.insert(id, span);
@@ -178,8 +190,11 @@ impl<'w> Validator<'w> {
         self.visit(&mut |v, action| {
             for d in action.depends_on() {
                 if !ids.contains(d.id.as_str()) {
-                    let message = format!("the action `{}` depends on `{}`, which does not exist", action.id(), d.id);
-                    v.ctx.error("unknown-dependency", d.span, message).did_you_mean(&d.id, ids.iter().copied());
+                    let message =
+                        format!("the action `{}` depends on `{}`, which does not exist", action.id(), d.id);
+                    v.ctx
+                        .error("unknown-dependency", d.span, message)
+                        .did_you_mean(&d.id, ids.iter().copied());
                 }
             }
         });
@@ -191,7 +206,8 @@ impl<'w> Validator<'w> {
         for cycle in graph.cycles() {
             let names: Vec<String> = cycle.iter().map(|a| format!("`{}`", a.id())).collect();
             let message = format!("these actions wait for each other: {}", names.join(", "));
-            self.ctx.error("cycle", cycle[0].span(), message)
+            self.ctx
+                .error("cycle", cycle[0].span(), message)
                 .help("break the cycle by removing one of their `dependsOn` entries or inputs");
         }
     }
@@ -206,7 +222,8 @@ impl<'w> Validator<'w> {
             if self.finds_itself(start, &mut trail) {
                 seen.extend(trail.iter().copied());
                 let message = format!("these macros include each other: {}", trail.join(" -> "));
-                self.ctx.error("include-cycle", start.span, message)
+                self.ctx
+                    .error("include-cycle", start.span, message)
                     .help("a macro must not contain itself, not even through others");
                 break;
             }
@@ -234,7 +251,11 @@ impl<'w> Validator<'w> {
         for (i, p) in m.parameters.iter().enumerate() {
             self.ctx.enter("parameters", Some(i), None);
             if !seen.insert(&p.id) {
-                self.ctx.error("duplicate-parameter", p.span, format!("the parameter `{}` is declared twice", p.id));
+                self.ctx.error(
+                    "duplicate-parameter",
+                    p.span,
+                    format!("the parameter `{}` is declared twice", p.id),
+                );
             }
             self.ctx.leave();
         }
@@ -250,7 +271,8 @@ impl<'w> Validator<'w> {
             if p.direction == Direction::Output && p.default.is_some() {
                 let message = format!("the output parameter `{}` has a default value", p.id);
                 self.ctx.at("parameters", Some(i), |ctx| {
-                    ctx.error("output-with-default", p.span, message).help("outputs get their values when the macro runs");
+                    ctx.error("output-with-default", p.span, message)
+                        .help("outputs get their values when the macro runs");
                 });
             }
         }
@@ -258,7 +280,12 @@ impl<'w> Validator<'w> {
         self.visit(&mut |v, action| {
             for (id, span) in used_vars(action) {
                 if inputs.contains(id.as_str()) && v.has_value(id) {
-                    v.ctx.error("parameter-with-value", span, format!("the input parameter `{id}` has a value"))
+                    v.ctx
+                        .error(
+                            "parameter-with-value",
+                            span,
+                            format!("the input parameter `{id}` has a value"),
+                        )
                         .help("its value comes from the action that includes the macro");
                 }
             }
@@ -266,14 +293,22 @@ impl<'w> Validator<'w> {
         self.visit(&mut |v, action| {
             for (id, span) in action.output_vars() {
                 if inputs.contains(id.as_str()) {
-                    v.ctx.error("input-as-output", span, format!("the input parameter `{id}` is used as an output"));
+                    v.ctx.error(
+                        "input-as-output",
+                        span,
+                        format!("the input parameter `{id}` is used as an output"),
+                    );
                 }
             }
         });
         self.visit(&mut |v, action| {
             for (id, span) in used_vars(action) {
                 if outputs.contains(id.as_str()) {
-                    v.ctx.error("output-as-input", span, format!("the output parameter `{id}` is used as an input"));
+                    v.ctx.error(
+                        "output-as-input",
+                        span,
+                        format!("the output parameter `{id}` is used as an input"),
+                    );
                 }
             }
         });
@@ -299,14 +334,16 @@ impl<'w> Validator<'w> {
 
     fn missing_inputs(&mut self) {
         let produced = self.produced();
-        let known = |v: &Self, id: &str| v.has_value(id) || produced.contains(id) || v.macro_inputs.contains(id);
+        let known =
+            |v: &Self, id: &str| v.has_value(id) || produced.contains(id) || v.macro_inputs.contains(id);
         self.visit(&mut |v, action| {
             for (id, span) in used_vars(action) {
                 if !known(v, id) {
                     let names = produced.iter().copied().chain(v.constants.keys().copied());
                     let mut names: Vec<&str> = names.collect();
                     names.retain(|n| n.len() < 40);
-                    v.ctx.error("missing-value", span, format!("the input variable `{id}` never gets a value"))
+                    v.ctx
+                        .error("missing-value", span, format!("the input variable `{id}` never gets a value"))
                         .help("give the variable a `value`, or make it the output of an action");
                     if let Some(near) = crate::diag::nearest(id, names.into_iter()) {
                         v.ctx.last_help(format!("did you mean `{near}`?"));
@@ -316,7 +353,12 @@ impl<'w> Validator<'w> {
             if let Action::For(a) = action {
                 for y in a.yield_to_output.iter().chain(&a.yield_to_input) {
                     if !produced.contains(y.id.as_str()) {
-                        v.ctx.error("unknown-yield", y.span, format!("no action produces `{}`, so it cannot be yielded", y.id))
+                        v.ctx
+                            .error(
+                                "unknown-yield",
+                                y.span,
+                                format!("no action produces `{}`, so it cannot be yielded", y.id),
+                            )
                             .did_you_mean(&y.id, produced.iter().copied());
                     }
                 }
@@ -328,7 +370,12 @@ impl<'w> Validator<'w> {
             };
             for name in when.map(crate::condition::Condition::names).unwrap_or_default() {
                 if !known(v, &name) {
-                    v.ctx.error("missing-value", action.span(), format!("the condition mentions `{name}`, which never gets a value"))
+                    v.ctx
+                        .error(
+                            "missing-value",
+                            action.span(),
+                            format!("the condition mentions `{name}`, which never gets a value"),
+                        )
                         .did_you_mean(&name, produced.iter().copied());
                 }
             }
@@ -340,7 +387,8 @@ impl<'w> Validator<'w> {
         self.visit(&mut |v, action| {
             for (id, span) in action.output_vars() {
                 if !seen.insert(id) {
-                    v.ctx.error("reused-output", span, format!("two actions write the variable `{id}`"))
+                    v.ctx
+                        .error("reused-output", span, format!("two actions write the variable `{id}`"))
                         .help("a variable gets its value once; use another variable for each output");
                 }
             }
@@ -352,7 +400,8 @@ impl<'w> Validator<'w> {
         self.visit(&mut |v, action| {
             for e in enumerators(action) {
                 if !seen.insert(&e.id) {
-                    let message = format!("the enumerator `{}` belongs to another for-each action already", e.id);
+                    let message =
+                        format!("the enumerator `{}` belongs to another for-each action already", e.id);
                     v.ctx.error("reused-enumerator", e.span, message);
                 }
             }
@@ -366,7 +415,8 @@ impl<'w> Validator<'w> {
             for e in enumerators(action) {
                 if outputs.contains(&e.id) {
                     let message = format!("the enumerator `{}` is also an output", e.id);
-                    v.ctx.error("enumerator-as-output", e.span, message)
+                    v.ctx
+                        .error("enumerator-as-output", e.span, message)
                         .help("the for-each action sets its enumerator; nothing else may");
                 }
             }
@@ -378,7 +428,8 @@ impl<'w> Validator<'w> {
         self.visit(&mut |v, action| {
             let Action::Include(a) = action else { return };
             if library.macro_named(&a.macro_id).is_none() {
-                v.ctx.error("unknown-macro", a.span, format!("there is no macro `{}`", a.macro_id))
+                v.ctx
+                    .error("unknown-macro", a.span, format!("there is no macro `{}`", a.macro_id))
                     .did_you_mean(&a.macro_id, library.macros().map(|m| m.id.as_str()));
             }
         });
@@ -393,27 +444,39 @@ impl<'w> Validator<'w> {
         });
         self.visit(&mut |v, action| {
             let Action::Include(a) = action else { return };
-            let Some(m) = library.macro_named(&a.macro_id) else { return };
+            let Some(m) = library.macro_named(&a.macro_id) else {
+                return;
+            };
             for p in &m.parameters {
                 let missing = match p.direction {
                     Direction::Input => p.default.is_none() && !a.inputs.iter().any(|i| i.id == p.id),
                     Direction::Output => !a.outputs.iter().any(|o| o.id == p.id),
                 };
                 if missing {
-                    let message = format!("the {} parameter `{}` of the macro `{}` is missing", p.direction, p.id, m.id);
+                    let message = format!(
+                        "the {} parameter `{}` of the macro `{}` is missing",
+                        p.direction, p.id, m.id
+                    );
                     v.ctx.error("missing-parameter", a.span, message);
                 }
             }
         });
         self.visit(&mut |v, action| {
             let Action::Include(a) = action else { return };
-            let Some(m) = library.macro_named(&a.macro_id) else { return };
+            let Some(m) = library.macro_named(&a.macro_id) else {
+                return;
+            };
             let inputs = a.inputs.iter().map(|i| (&i.id, i.span, Direction::Input));
             let outputs = a.outputs.iter().map(|o| (&o.id, o.span, Direction::Output));
             for (id, span, direction) in inputs.chain(outputs) {
                 let of = || m.parameters.iter().filter(|p| p.direction == direction).map(|p| p.id.as_str());
                 if !of().any(|p| p == id) {
-                    v.ctx.error("unknown-parameter", span, format!("the macro `{}` has no {direction} parameter `{id}`", m.id))
+                    v.ctx
+                        .error(
+                            "unknown-parameter",
+                            span,
+                            format!("the macro `{}` has no {direction} parameter `{id}`", m.id),
+                        )
                         .did_you_mean(id, of());
                 }
             }
@@ -427,7 +490,12 @@ impl<'w> Validator<'w> {
         self.scope(self.actions, &produced, &mut frames);
     }
 
-    fn scope(&mut self, actions: &'w [Action], produced: &HashSet<&'w str>, frames: &mut Vec<HashSet<&'w str>>) {
+    fn scope(
+        &mut self,
+        actions: &'w [Action],
+        produced: &HashSet<&'w str>,
+        frames: &mut Vec<HashSet<&'w str>>,
+    ) {
         let outputs = actions.iter().flat_map(Action::output_vars);
         frames.push(outputs.map(|(id, _)| id.as_str()).collect());
         for (i, action) in actions.iter().enumerate() {
@@ -435,8 +503,11 @@ impl<'w> Validator<'w> {
             for (id, span) in used_vars(action) {
                 let visible = frames.iter().any(|f| f.contains(id.as_str()));
                 if !self.has_value(id) && produced.contains(id.as_str()) && !visible {
-                    self.ctx.error("not-visible", span, format!("the variable `{id}` is not visible here"))
-                        .help("it gets its value inside a for-each action; use `yieldToOutput` to bring it out");
+                    self.ctx
+                        .error("not-visible", span, format!("the variable `{id}` is not visible here"))
+                        .help(
+                            "it gets its value inside a for-each action; use `yieldToOutput` to bring it out",
+                        );
                     self.flawed.insert(action.span());
                 }
             }
@@ -454,7 +525,8 @@ impl<'w> Validator<'w> {
         let produced = self.produced();
         for r in &workflow.results {
             if !self.has_value(&r.var) && !produced.contains(r.var.as_str()) {
-                self.ctx.error("unknown-result", r.span, format!("no action produces the result `{}`", r.var))
+                self.ctx
+                    .error("unknown-result", r.span, format!("no action produces the result `{}`", r.var))
                     .did_you_mean(&r.var, produced.iter().copied());
             }
         }
@@ -489,7 +561,9 @@ impl<'w> Validator<'w> {
         for (id, span, direction) in inputs.chain(outputs) {
             if !of(direction).any(|p| p.id == *id) {
                 let message = format!("the service `{}` has no {direction} parameter `{id}`", service.id);
-                self.ctx.error("unknown-parameter", span, message).did_you_mean(id, of(direction).map(|p| p.id.as_str()));
+                self.ctx
+                    .error("unknown-parameter", span, message)
+                    .did_you_mean(id, of(direction).map(|p| p.id.as_str()));
             }
         }
         for p in &service.parameters {
@@ -514,7 +588,12 @@ impl<'w> Validator<'w> {
             }
         }
         let given = a.inputs.iter().any(|i| i.id == p.id);
-        if !given && p.direction == Direction::Input && p.cardinality.min == 1 && p.cardinality.max == 1 && p.default.is_some() {
+        if !given
+            && p.direction == Direction::Input
+            && p.cardinality.min == 1
+            && p.cardinality.max == 1
+            && p.default.is_some()
+        {
             return;
         }
         let too_few = !unknown && count < p.cardinality.min as usize;

@@ -104,7 +104,9 @@ impl Builder {
             Event::SequenceStart(anchor, _) => self.open(at, anchor, OpenKind::Seq(Vec::new())),
             Event::MappingStart(anchor, _) => self.open(at, anchor, OpenKind::Map(Vec::new(), None)),
             Event::SequenceEnd | Event::MappingEnd => {
-                let Some(open) = self.stack.pop() else { return Ok(()) };
+                let Some(open) = self.stack.pop() else {
+                    return Ok(());
+                };
                 let data = match open.kind {
                     OpenKind::Seq(items) => Data::Seq(Rc::new(items)),
                     OpenKind::Map(entries, _) => Data::Map(Rc::new(entries)),
@@ -121,7 +123,8 @@ impl Builder {
                 self.aliased += size;
                 self.nodes += size;
                 if self.aliased > MAX_ALIASED_NODES {
-                    let message = format!("the aliases of this document stand for more than {MAX_ALIASED_NODES} nodes");
+                    let message =
+                        format!("the aliases of this document stand for more than {MAX_ALIASED_NODES} nodes");
                     return Err((message, at));
                 }
                 self.add(Node { span: at, data: node.data })
@@ -160,7 +163,8 @@ impl Builder {
                     // A linear look-up would be quadratic for mappings with very many keys, so large
                     // mappings are checked by their reader, which knows what the keys mean.
                     let name = k.as_str();
-                    if entries.len() < 64 && name.is_some() && entries.iter().any(|(e, _)| e.as_str() == name) {
+                    if entries.len() < 64 && name.is_some() && entries.iter().any(|(e, _)| e.as_str() == name)
+                    {
                         let message = format!("the key `{}` stands here twice", name.unwrap_or_default());
                         return Err((message, k.span));
                     }
@@ -288,7 +292,8 @@ mod tests {
     #[test]
     fn scalars_follow_the_core_schema() {
         let (nodes, _) = read("[1, -2, 0x10, 1.5, 1e3, true, ~, 4.7.0, 'true', yes, 12ab]");
-        let expected = serde_json::json!([1, -2, 16, 1.5, 1000.0, true, null, "4.7.0", "true", "yes", "12ab"]);
+        let expected =
+            serde_json::json!([1, -2, 16, 1.5, 1000.0, true, null, "4.7.0", "true", "yes", "12ab"]);
         assert_eq!(nodes[0].to_value(), expected);
     }
 

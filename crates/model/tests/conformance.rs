@@ -8,10 +8,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let shared = std::env::var_os("CATENA_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
+    let shared = std::env::var_os("CATENA_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     let data = shared.join("data/steep");
     let mut trials = Vec::new();
     if let Ok(table) = std::fs::read_to_string(data.join("validate/expected.tsv")) {
@@ -20,8 +18,12 @@ fn main() {
             let data = data.clone();
             trials.push(Trial::test(format!("validate {}", columns[0]), move || validate(&data, &columns)));
         }
-        let mut files: Vec<PathBuf> =
-            std::fs::read_dir(data.join("macros")).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        let mut files: Vec<PathBuf> = std::fs::read_dir(data.join("macros"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.path())
+            .collect();
         files.sort();
         for file in files {
             let name = format!("expand {}", file.file_name().unwrap_or_default().to_string_lossy());
@@ -43,7 +45,8 @@ fn validate(data: &Path, columns: &[String]) -> Result<(), Failed> {
         let options = LoadOptions { services, macros: macros.clone(), ..LoadOptions::default() };
         let loaded = load(&data.join("validate").join(&columns[0]), &options);
         if loaded.diags.error_count().to_string() != columns[2] {
-            let found: Vec<String> = loaded.diags.iter().map(|d| d.render(&loaded.sources).to_string()).collect();
+            let found: Vec<String> =
+                loaded.diags.iter().map(|d| d.render(&loaded.sources).to_string()).collect();
             return Err(format!("expected {} errors, found:\n{}", columns[2], found.join("\n")).into());
         }
         if loaded.diags.iter().any(|d| d.span.line == 0) {
@@ -62,8 +65,14 @@ fn expand(data: &Path, file: &Path) -> Result<(), Failed> {
     } else {
         documents
     };
-    let [macros, workflow, rest @ ..] = &documents[..] else { return Err("expected three documents".into()) };
-    let dir = std::env::temp_dir().join(format!("catena-expand-{}-{}", std::process::id(), file.file_stem().unwrap().to_string_lossy()));
+    let [macros, workflow, rest @ ..] = &documents[..] else {
+        return Err("expected three documents".into());
+    };
+    let dir = std::env::temp_dir().join(format!(
+        "catena-expand-{}-{}",
+        std::process::id(),
+        file.file_stem().unwrap().to_string_lossy()
+    ));
     std::fs::create_dir_all(&dir)?;
     let macro_file = dir.join("macros.yaml");
     std::fs::write(&macro_file, macros.trim_start_matches("---"))?;

@@ -4,8 +4,8 @@
 //! iteration, in a *scope*; a place is "so many scopes up, then this slot".
 
 use catena_model::{
-    Action, Condition, DIRECTORY, Direction, Execute, ExecuteOptions, ForEach, InputSource, Library, Name, Reference,
-    Resources, RetryPolicy, Service, Template, Value, Workflow,
+    Action, Condition, DIRECTORY, Direction, Execute, ExecuteOptions, ForEach, InputSource, Library, Name,
+    Reference, Resources, RetryPolicy, Service, Template, Value, Workflow,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -103,9 +103,15 @@ pub(crate) struct ConditionTemplate {
 pub(crate) enum Source {
     Constant(Arc<Value>),
     /// A variable: scopes up, then the slot.
-    Local { up: u32, slot: u32 },
+    Local {
+        up: u32,
+        slot: u32,
+    },
     /// A loop variable: scopes up, then which of the loop's enumerators.
-    Enumerator { up: u32, index: u32 },
+    Enumerator {
+        up: u32,
+        index: u32,
+    },
 }
 
 /// An action: scopes up, then its index in the body.
@@ -286,10 +292,16 @@ impl<'w> Compiler<'w> {
     }
 
     /// The places of actions. One inside a loop that is not around us stands for the whole loop.
-    fn places(&self, action: &Name, targets: &[Reference], body: usize) -> Result<Vec<ActionPlace>, ProgramError> {
+    fn places(
+        &self,
+        action: &Name,
+        targets: &[Reference],
+        body: usize,
+    ) -> Result<Vec<ActionPlace>, ProgramError> {
         let mut out = Vec::new();
         for target in targets {
-            let unknown = || ProgramError::UnknownDependency { action: action.clone(), target: target.id.clone() };
+            let unknown =
+                || ProgramError::UnknownDependency { action: action.clone(), target: target.id.clone() };
             let (mut owner, mut index) = *self.actions.get(&target.id).ok_or_else(unknown)?;
             let place = loop {
                 if let Some(up) = self.distance(body, owner) {
@@ -332,7 +344,8 @@ impl<'w> Compiler<'w> {
         let definition = self.services[service].service.clone();
         let parameter = |id: &Name, direction| {
             let position = definition.parameters.iter().position(|p| p.id == *id && p.direction == direction);
-            position.ok_or_else(|| ProgramError::UnknownParameter { action: a.id.clone(), parameter: id.clone() })
+            position
+                .ok_or_else(|| ProgramError::UnknownParameter { action: a.id.clone(), parameter: id.clone() })
         };
         let mut inputs = Vec::with_capacity(a.inputs.len());
         for input in &a.inputs {
@@ -359,7 +372,8 @@ impl<'w> Compiler<'w> {
             });
         }
         let options = a.options();
-        let resources = options.resources.clone().or_else(|| definition.resources.clone()).unwrap_or_default();
+        let resources =
+            options.resources.clone().or_else(|| definition.resources.clone()).unwrap_or_default();
         Ok(ExecuteTemplate {
             id: a.id.clone(),
             service,

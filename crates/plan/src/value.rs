@@ -8,7 +8,10 @@ use std::sync::Arc;
 pub(crate) enum Slot {
     Unset,
     /// The output of a loop that still collects.
-    Growing { in_loop: u32, output: u32 },
+    Growing {
+        in_loop: u32,
+        output: u32,
+    },
     Text(Name),
     Value(Arc<Value>),
     /// The files of a directory, and the directory itself.
@@ -64,7 +67,13 @@ impl Slot {
                 let files = text_values(v);
                 common_directory(&files).map(Name::new).into_iter().collect()
             }
-            other => other.to_value().map(|v| text_values(&v)).unwrap_or_default().into_iter().map(Name::new).collect(),
+            other => other
+                .to_value()
+                .map(|v| text_values(&v))
+                .unwrap_or_default()
+                .into_iter()
+                .map(Name::new)
+                .collect(),
         }
     }
 }
@@ -81,9 +90,9 @@ pub(crate) fn text_values(value: &Value) -> Vec<String> {
 /// The longest directory that all files are in.
 fn common_directory(files: &[String]) -> Option<String> {
     let (first, rest) = files.split_first()?;
-    let shared = rest.iter().fold(first.len(), |n, f| {
-        first.bytes().zip(f.bytes()).take(n).take_while(|(a, b)| a == b).count()
-    });
+    let shared = rest
+        .iter()
+        .fold(first.len(), |n, f| first.bytes().zip(f.bytes()).take(n).take_while(|(a, b)| a == b).count());
     let mut end = shared;
     while !first.is_char_boundary(end) {
         end -= 1;

@@ -11,10 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn main() {
-    let shared = std::env::var_os("CATENA_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
+    let shared = std::env::var_os("CATENA_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     let data = shared.join("data/steep");
     let index = std::fs::read_to_string(data.join("index.tsv"));
     let trials = match index {
@@ -65,9 +63,14 @@ fn steps(path: &Path) -> Vec<Step> {
                 .and_then(Node::as_map)
                 .unwrap_or_default()
                 .iter()
-                .map(|(k, v)| (k.as_str().unwrap().to_owned(), list(Some(v)).iter().map(Node::to_value).collect()))
+                .map(|(k, v)| {
+                    (k.as_str().unwrap().to_owned(), list(Some(v)).iter().map(Node::to_value).collect())
+                })
                 .collect(),
-            executed: list(step.get("executedExecutableIds")).iter().map(|n| n.as_str().unwrap().to_owned()).collect(),
+            executed: list(step.get("executedExecutableIds"))
+                .iter()
+                .map(|n| n.as_str().unwrap().to_owned())
+                .collect(),
         })
         .collect()
 }
@@ -105,7 +108,8 @@ fn run(data: &Path, workflow: &str, expected: &str, reload: bool, one_by_one: bo
     let problems: Vec<String> = loaded.diags.iter().map(|d| d.render(&loaded.sources).to_string()).collect();
     let workflow = loaded.expanded.ok_or_else(|| problems.join("\n"))?;
     let program = Arc::new(Program::new(&workflow, &loaded.library).map_err(|e| e.to_string())?);
-    let options = PlanOptions { tmp: "/tmp/".into(), out: "/out/".into(), policy: catena_plan::ChainPolicy::default() };
+    let options =
+        PlanOptions { tmp: "/tmp/".into(), out: "/out/".into(), policy: catena_plan::ChainPolicy::default() };
     let mut planner = Planner::new(program.clone(), options.clone());
     let mut journal: Journal = Vec::new();
     let steps = steps(&generator.join(expected));

@@ -165,7 +165,12 @@ impl Scheduler {
             }
             Event::AgentJoined(info) => {
                 let id = info.id.clone();
-                let agent = AgentState { info, assigned: BTreeMap::new(), mean_millis: LOOK_AHEAD_MILLIS, last_assigned: 0 };
+                let agent = AgentState {
+                    info,
+                    assigned: BTreeMap::new(),
+                    mean_millis: LOOK_AHEAD_MILLIS,
+                    last_assigned: 0,
+                };
                 self.agents.insert(id, agent);
                 for class in self.classes.values_mut() {
                     class.reported = false;
@@ -220,7 +225,9 @@ impl Scheduler {
     }
 
     fn serve(&mut self, key: &Name, commands: &mut Vec<Command>) {
-        let Some(state) = self.classes.get(key) else { return };
+        let Some(state) = self.classes.get(key) else {
+            return;
+        };
         if !self.agents.values().any(|a| a.offers(&state.class) && a.slots(&state.class) > 0) {
             let reason = self.why_not(&state.class);
             let state = self.classes.get_mut(key).filter(|s| !s.reported);
@@ -232,10 +239,13 @@ impl Scheduler {
         }
         // A claim that is under way has not been subtracted from `registered` yet.
         let mut left = state.registered;
-        let mut agents: Vec<(u64, Name)> = self.agents.values().map(|a| (a.last_assigned, a.info.id.clone())).collect();
+        let mut agents: Vec<(u64, Name)> =
+            self.agents.values().map(|a| (a.last_assigned, a.info.id.clone())).collect();
         agents.sort();
         for (_, id) in agents {
-            let (Some(agent), Some(state)) = (self.agents.get(&id), self.classes.get(key)) else { continue };
+            let (Some(agent), Some(state)) = (self.agents.get(&id), self.classes.get(key)) else {
+                continue;
+            };
             let limit = agent.room(&state.class, &self.classes).min(left);
             if limit == 0 {
                 continue;
@@ -265,7 +275,10 @@ impl Scheduler {
         };
         let missing = missing(nearest);
         if missing.is_empty() {
-            format!("no agent has {}; the largest, {}, has {}", class.resources, nearest.info.id, nearest.info.resources)
+            format!(
+                "no agent has {}; the largest, {}, has {}",
+                class.resources, nearest.info.id, nearest.info.resources
+            )
         } else {
             format!(
                 "no agent offers {}; the nearest, {}, lacks {}",
@@ -284,13 +297,13 @@ mod tests {
     fn agent(id: &str, capabilities: &[&str], cpus: u64) -> Event {
         Event::AgentJoined(AgentInfo {
             id: id.into(),
-            capabilities: capabilities.iter().map(|c| Name::new(c)).collect(),
+            capabilities: capabilities.iter().map(Name::new).collect(),
             resources: Resources { cpus: cpus * 1000, memory: 1000, ..Resources::default() },
         })
     }
 
     fn class(capabilities: &[&str]) -> Class {
-        Class { capabilities: capabilities.iter().map(|c| Name::new(c)).collect(), ..Class::default() }
+        Class { capabilities: capabilities.iter().map(Name::new).collect(), ..Class::default() }
     }
 
     fn registered(class: &Class, count: u64, priority: i32) -> Event {
@@ -327,7 +340,12 @@ mod tests {
         s.handle(registered(&c, 1_000_000, 0));
         for _ in 0..200 {
             for (agent, class, n) in claims(&s.decide()) {
-                s.handle(Event::Claimed { agent: agent.into(), class: class.into(), asked: n as u64, got: n as u64 });
+                s.handle(Event::Claimed {
+                    agent: agent.into(),
+                    class: class.into(),
+                    asked: n as u64,
+                    got: n as u64,
+                });
             }
             s.handle(Event::Ended { agent: "a".into(), class: c.key(), millis: 1.0 });
         }
@@ -365,7 +383,8 @@ mod tests {
         s.handle(registered(&c, 100, 0));
         // Two fit into the memory, two wait ahead.
         assert_eq!(claims(&s.decide())[0].2, 4);
-        let too_big = Class { resources: Resources { memory: 4000, ..Resources::default() }, ..Class::default() };
+        let too_big =
+            Class { resources: Resources { memory: 4000, ..Resources::default() }, ..Class::default() };
         s.handle(registered(&too_big, 1, 0));
         assert!(matches!(&s.decide()[..], [Command::Unsatisfiable { .. }]));
     }

@@ -48,7 +48,9 @@ impl AgentRole {
     pub async fn run(mut self) {
         let mut inbox = self.bus.subscribe(&subject::agent(&self.config.id)).await;
         let AgentConfig { id, capabilities, resources, .. } = self.config.clone();
-        self.bus.publish(subject::SCHEDULER, Message::AgentJoined { id: id.clone(), capabilities, resources }).await;
+        self.bus
+            .publish(subject::SCHEDULER, Message::AgentJoined { id: id.clone(), capabilities, resources })
+            .await;
         let mut messages = Vec::new();
         let mut events = Vec::new();
         let mut tell = tokio::time::interval(TELL_STARTS);
@@ -90,7 +92,11 @@ impl AgentRole {
     fn handle(&self, message: Message) {
         match message {
             Message::Assign { chains, context } => {
-                let jobs = chains.into_iter().map(|a| Job { attempt: a.attempt, chain: a.chain, context: context.clone() });
+                let jobs = chains.into_iter().map(|a| Job {
+                    attempt: a.attempt,
+                    chain: a.chain,
+                    context: context.clone(),
+                });
                 self.agent.assign(jobs.collect());
             }
             Message::Cancel(run) => self.agent.cancel(run),

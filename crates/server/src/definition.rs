@@ -61,7 +61,8 @@ impl Definition {
         add(&self.chains);
         add(&self.out.to_string_lossy());
         for source in loaded.sources.iter() {
-            add(&source.name.to_string_lossy());
+            let name = std::path::absolute(&source.name).unwrap_or_else(|_| source.name.clone());
+            add(&name.to_string_lossy());
             add(&source.text);
         }
         // Lists of files depend on the disk, so the constants count and not only the text.

@@ -11,13 +11,14 @@ use crate::event::{FailedTask, RunEvent, RunSummary};
 use catena_bus::{Assignment, Bus, Message, Subscription, subject};
 use catena_model::Name;
 use catena_model::chain::{
-    AgentEvent, Attempt, ChainKey, ChainState, Outcome, ProcessChain, RunContext, RunId, TaskFailure, TaskResult,
+    AgentEvent, Attempt, ChainKey, ChainState, Outcome, ProcessChain, RunContext, RunId, TaskFailure,
+    TaskResult,
 };
 use catena_plan::{PlanError, Planner};
 use catena_schedule::{AgentInfo, Class, Command, Event, Scheduler};
 use catena_store::{
-    Batch, ChainFilter, Counts, Feed, Finish, NewChain, NewChains, Requeue, Run, RunChange, RunState, Start, Store,
-    StoreError,
+    Batch, ChainFilter, Counts, Feed, Finish, NewChain, NewChains, Requeue, Run, RunChange, RunState, Start,
+    Store, StoreError,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -46,7 +47,9 @@ pub enum DriverError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// What the store has does not fit the workflow.
-    #[error("run {run} cannot go on: {detail}. Start it anew with `catena run --new`; unchanged results are taken from the cache")]
+    #[error(
+        "run {run} cannot go on: {detail}. Start it anew with `catena run --new`; unchanged results are taken from the cache"
+    )]
     Replay {
         /// The run.
         run: RunId,
@@ -182,7 +185,11 @@ impl<'o> Driver<'o> {
     }
 
     /// Drives the run to its end, or until `stop` says otherwise.
-    pub async fn drive(mut self, mut stop: watch::Receiver<StopWish>, resumed: bool) -> Result<RunSummary, DriverError> {
+    pub async fn drive(
+        mut self,
+        mut stop: watch::Receiver<StopWish>,
+        resumed: bool,
+    ) -> Result<RunSummary, DriverError> {
         self.begin(resumed).await?;
         let mut messages = Vec::new();
         let mut look = tokio::time::interval(LOOK_INTERVAL);
@@ -252,7 +259,8 @@ impl<'o> Driver<'o> {
         let mut from = 0;
         loop {
             let registered = Some(ChainState::Registered);
-            let filter = ChainFilter { state: registered, from, limit: PAGE, payload: true, ..ChainFilter::default() };
+            let filter =
+                ChainFilter { state: registered, from, limit: PAGE, payload: true, ..ChainFilter::default() };
             let page = self.store.chains(self.run.id, &filter).await?;
             let Some(last) = page.last() else { return Ok(()) };
             from = last.key.seq + 1;
@@ -314,8 +322,12 @@ impl<'o> Driver<'o> {
     fn agent_event(&mut self, agent: &Name, event: AgentEvent, turn: &mut Turn) {
         match event {
             AgentEvent::TaskStarted { attempt, index, cached, reason } => {
-                let Some(live) = self.live.get(&attempt.chain).filter(|l| l.attempt == attempt.number) else { return };
-                let Some(task) = live.chain.executables.get(index).map(|t| t.id.clone()) else { return };
+                let Some(live) = self.live.get(&attempt.chain).filter(|l| l.attempt == attempt.number) else {
+                    return;
+                };
+                let Some(task) = live.chain.executables.get(index).map(|t| t.id.clone()) else {
+                    return;
+                };
                 turn.events.push(RunEvent::TaskStarted {
                     run: attempt.chain.run,
                     chain: attempt.chain.seq,
@@ -326,8 +338,14 @@ impl<'o> Driver<'o> {
                 });
             }
             AgentEvent::Ended { attempt, outcome, started, ended, millis } => {
-                let Some(live) = self.live.get(&attempt.chain).filter(|l| l.attempt == attempt.number) else { return };
-                self.scheduler.handle(Event::Ended { agent: agent.clone(), class: live.class.clone(), millis });
+                let Some(live) = self.live.get(&attempt.chain).filter(|l| l.attempt == attempt.number) else {
+                    return;
+                };
+                self.scheduler.handle(Event::Ended {
+                    agent: agent.clone(),
+                    class: live.class.clone(),
+                    millis,
+                });
                 if let Some(live) = self.live.remove(&attempt.chain) {
                     self.ended(attempt, &live, outcome, (started, ended, millis), turn);
                 }
@@ -335,9 +353,17 @@ impl<'o> Driver<'o> {
         }
     }
 
-    fn ended(&mut self, attempt: Attempt, live: &Live, outcome: Outcome, time: (i64, i64, f64), turn: &mut Turn) {
+    fn ended(
+        &mut self,
+        attempt: Attempt,
+        live: &Live,
+        outcome: Outcome,
+        time: (i64, i64, f64),
+        turn: &mut Turn,
+    ) {
         let (started, ended, millis) = time;
-        let mut finish = Finish { attempt, state: ChainState::Succeeded, started, ended, result: Vec::new(), error: None };
+        let mut finish =
+            Finish { attempt, state: ChainState::Succeeded, started, ended, result: Vec::new(), error: None };
         let mut cached = 0;
         let mut failed = None;
         match outcome {
@@ -354,9 +380,19 @@ impl<'o> Driver<'o> {
             Outcome::Interrupted if self.wish == StopWish::Cancel => finish.state = ChainState::Cancelled,
             Outcome::Interrupted => return self.requeue(attempt, live, turn),
             Outcome::Failed(failure) => {
-                let retries = live.chain.retries.filter(|r| r.allows_another(attempt.number) && self.wish == StopWish::No);
+                let retries = live
+                    .chain
+                    .retries
+                    .filter(|r| r.allows_another(attempt.number) && self.wish == StopWish::No);
                 if let Some(policy) = retries {
-                    return self.pause(attempt, live, &failure, policy.pause_after(attempt.number), time, turn);
+                    return self.pause(
+                        attempt,
+                        live,
+                        &failure,
+                        policy.pause_after(attempt.number),
+                        time,
+                        turn,
+                    );
                 }
                 finish.state = ChainState::Failed;
                 failed = Some(failure);
@@ -372,7 +408,7 @@ impl<'o> Driver<'o> {
             let (chain, attempt) = (attempt.chain.seq, attempt.number);
             self.failures.push(FailedTask { chain, attempt, failure: (**failure).clone() });
         }
-        self.report_end(attempt, live, finish.state, cached, millis, failed, turn);
+        Self::report_end(attempt, live, finish.state, cached, millis, failed, turn);
         turn.batch.finishes.push(finish);
     }
 
@@ -396,12 +432,11 @@ impl<'o> Driver<'o> {
         let error = serde_json::to_string(failure).unwrap_or_default();
         let not_before = self.clock.now() + pause.as_millis() as i64;
         turn.batch.requeues.push(Requeue { attempt, failure: Some((started, ended, error)), not_before });
-        self.report_end(attempt, live, ChainState::Paused, 0, millis, Some(Box::new(failure.clone())), turn);
+        Self::report_end(attempt, live, ChainState::Paused, 0, millis, Some(Box::new(failure.clone())), turn);
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are the fields of one event")]
     fn report_end(
-        &mut self,
         attempt: Attempt,
         live: &Live,
         state: ChainState,
@@ -445,7 +480,9 @@ impl<'o> Driver<'o> {
         let mut new = NewChains { run: self.run.id, first: self.planner.chain_count(), chains: Vec::new() };
         let mut more = false;
         loop {
-            if new.chains.len() >= PLAN_PER_TURN || self.counts.registered + new.chains.len() as u64 >= REGISTERED_AHEAD {
+            if new.chains.len() >= PLAN_PER_TURN
+                || self.counts.registered + new.chains.len() as u64 >= REGISTERED_AHEAD
+            {
                 more = new.chains.len() >= PLAN_PER_TURN;
                 break;
             }
@@ -453,7 +490,11 @@ impl<'o> Driver<'o> {
                 Ok(Some(chain)) => {
                     let seq = new.first + new.chains.len() as u64;
                     let payload = serde_json::to_vec(&chain).unwrap_or_default();
-                    new.chains.push(NewChain { class: Class::of(&chain).key(), priority: chain.priority, payload });
+                    new.chains.push(NewChain {
+                        class: Class::of(&chain).key(),
+                        priority: chain.priority,
+                        payload,
+                    });
                     self.register(seq, (Arc::new(chain), 0));
                 }
                 Ok(None) => break,
@@ -522,11 +563,19 @@ impl<'o> Driver<'o> {
             chains.push(Assignment { attempt: Attempt { chain: key, number: attempts + 1 }, chain });
         }
         let got = chains.len() as u64;
-        self.scheduler.handle(Event::Claimed { agent: agent.clone(), class: class.clone(), asked: limit as u64, got });
+        self.scheduler.handle(Event::Claimed {
+            agent: agent.clone(),
+            class: class.clone(),
+            asked: limit as u64,
+            got,
+        });
         let now = self.clock.now();
         for Assignment { attempt, chain } in &chains {
             self.moved(ChainState::Registered, ChainState::Running);
-            self.live.insert(attempt.chain, Live { attempt: attempt.number, class: class.clone(), chain: chain.clone() });
+            self.live.insert(
+                attempt.chain,
+                Live { attempt: attempt.number, class: class.clone(), chain: chain.clone() },
+            );
             turn.batch.starts.push(Start { attempt: *attempt, agent: agent.clone(), now });
         }
         if !chains.is_empty() {
@@ -557,7 +606,8 @@ impl<'o> Driver<'o> {
         }
         self.wish = wish;
         for agent in &self.agents {
-            let message = if wish == StopWish::Cancel { Message::Cancel(self.run.id) } else { Message::Interrupt };
+            let message =
+                if wish == StopWish::Cancel { Message::Cancel(self.run.id) } else { Message::Interrupt };
             self.bus.publish(&subject::agent(agent), message).await;
         }
     }
@@ -599,7 +649,11 @@ impl<'o> Driver<'o> {
             (RunState::Failed, Some(format!("all {} process chains failed", c.failed)))
         } else {
             let state = if all_planned { RunState::PartiallySucceeded } else { RunState::Failed };
-            let waiting = if blocked > 0 { format!(", and {blocked} tasks wait for their results") } else { String::new() };
+            let waiting = if blocked > 0 {
+                format!(", and {blocked} tasks wait for their results")
+            } else {
+                String::new()
+            };
             (state, Some(format!("{} of {} process chains failed{waiting}", c.failed, c.total())))
         };
         let results = self.planner.results();

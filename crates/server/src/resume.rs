@@ -34,7 +34,12 @@ impl Driver<'_> {
         // Results that were written but not used: the process died in between.
         let mut from = 0;
         loop {
-            let filter = ChainFilter { state: Some(ChainState::Succeeded), from, limit: PAGE, ..ChainFilter::default() };
+            let filter = ChainFilter {
+                state: Some(ChainState::Succeeded),
+                from,
+                limit: PAGE,
+                ..ChainFilter::default()
+            };
             let page = store.chains(run, &filter).await?;
             let Some(last) = page.last() else { break };
             from = last.key.seq + 1;
@@ -58,24 +63,34 @@ fn advance(planner: &mut Planner, run: RunId, chains: u64) -> Result<(), DriverE
         match planner.next_chain() {
             Ok(Some(_)) => {}
             Ok(None) => {
-                let detail = format!("it has {chains} chains, but only {} follow from its results", planner.chain_count());
+                let detail = format!(
+                    "it has {chains} chains, but only {} follow from its results",
+                    planner.chain_count()
+                );
                 return Err(DriverError::Replay { run, detail });
             }
-            Err(e) => return Err(DriverError::Replay { run, detail: e.to_string() }),
+            Err(e) => {
+                return Err(DriverError::Replay { run, detail: e.to_string() });
+            }
         }
     }
     Ok(())
 }
 
-async fn feed_result(store: &dyn Store, planner: &mut Planner, run: RunId, seq: u64) -> Result<(), DriverError> {
+async fn feed_result(
+    store: &dyn Store,
+    planner: &mut Planner,
+    run: RunId,
+    seq: u64,
+) -> Result<(), DriverError> {
     let fail = |detail: String| DriverError::Replay { run, detail };
     if seq >= planner.chain_count() {
         return Err(fail(format!("a result belongs to chain {seq}, which does not exist yet")));
     }
     let record = store.chain(ChainKey { run, seq }).await?;
     let record = record.ok_or_else(|| fail(format!("chain {seq} is missing")))?;
-    let results: Vec<TaskResult> =
-        serde_json::from_slice(&record.result).map_err(|e| fail(format!("the result of chain {seq} is unreadable: {e}")))?;
+    let results: Vec<TaskResult> = serde_json::from_slice(&record.result)
+        .map_err(|e| fail(format!("the result of chain {seq} is unreadable: {e}")))?;
     planner.chain_succeeded(seq, results.into_iter().map(|r| r.outputs).collect());
     Ok(())
 }

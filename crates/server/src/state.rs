@@ -12,7 +12,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum StateError {
     /// Another process owns it.
-    #[error("another catena is working in {path} ({owner}); wait for it, stop it with `catena cancel`, or use another directory with --state")]
+    #[error(
+        "another catena is working in {path} ({owner}); wait for it, stop it with `catena cancel`, or use another directory with --state"
+    )]
     InUse {
         /// The directory.
         path: PathBuf,
@@ -20,7 +22,9 @@ pub enum StateError {
         owner: String,
     },
     /// It cannot be made or written.
-    #[error("the directory {path} cannot be used: {error}; make it writable, or use another one with --state")]
+    #[error(
+        "the directory {path} cannot be used: {error}; make it writable, or use another one with --state"
+    )]
     Unusable {
         /// The directory.
         path: PathBuf,
@@ -28,7 +32,9 @@ pub enum StateError {
         error: io::Error,
     },
     /// There is none.
-    #[error("there is no run here yet: {path} does not exist; start one with `catena run`, or name the directory with --state")]
+    #[error(
+        "there is no run here yet: {path} does not exist; start one with `catena run`, or name the directory with --state"
+    )]
     Missing {
         /// The directory.
         path: PathBuf,
@@ -51,7 +57,13 @@ impl StateDirectory {
         std::fs::create_dir_all(path).map_err(unusable)?;
         let path = path.canonicalize().map_err(unusable)?;
         let unusable = |error| StateError::Unusable { path: path.clone(), error };
-        let mut lock = File::options().create(true).read(true).write(true).truncate(false).open(path.join("lock")).map_err(unusable)?;
+        let mut lock = File::options()
+            .create(true)
+            .read(true)
+            .write(true)
+            .truncate(false)
+            .open(path.join("lock"))
+            .map_err(unusable)?;
         if let Err(e) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             if e != rustix::io::Errno::WOULDBLOCK {
                 return Err(unusable(e.into()));
@@ -61,7 +73,8 @@ impl StateDirectory {
             return Err(StateError::InUse { path, owner: owner.trim().to_owned() });
         }
         let note = format!("process {}, {purpose}\n", std::process::id());
-        let written = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(note.as_bytes()));
+        let written =
+            lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(note.as_bytes()));
         written.map_err(unusable)?;
         Ok(Self { path, lock: Some(lock) })
     }
@@ -71,14 +84,16 @@ impl StateDirectory {
         if !path.join("catena.db").is_file() {
             return Err(StateError::Missing { path: path.to_path_buf() });
         }
-        let path = path.canonicalize().map_err(|error| StateError::Unusable { path: path.to_path_buf(), error })?;
+        let path =
+            path.canonicalize().map_err(|error| StateError::Unusable { path: path.to_path_buf(), error })?;
         Ok(Self { path, lock: None })
     }
 
     /// Whether a process works in the directory now.
     pub fn is_owned_by_another(&self) -> bool {
         self.lock.is_none()
-            && File::open(self.path.join("lock")).is_ok_and(|f| flock(&f, FlockOperation::NonBlockingLockShared).is_err())
+            && File::open(self.path.join("lock"))
+                .is_ok_and(|f| flock(&f, FlockOperation::NonBlockingLockShared).is_err())
     }
 
     /// The directory.

@@ -91,12 +91,21 @@ async fn only_the_live_attempt_commits_and_only_once(store: &dyn Store) {
     store.apply(Batch { requeues: vec![requeue], ..Batch::default() }).await.unwrap();
     let second = claim(store, "fencing", 1, 2).await[0];
     assert_eq!(second.attempt, 2);
-    assert!(!apply_finish(store, finish(attempt(&first), ChainState::Succeeded)).await, "a late answer must not count");
+    assert!(
+        !apply_finish(store, finish(attempt(&first), ChainState::Succeeded)).await,
+        "a late answer must not count"
+    );
     assert!(apply_finish(store, finish(attempt(&second), ChainState::Succeeded)).await);
-    assert!(!apply_finish(store, finish(attempt(&second), ChainState::Failed)).await, "the second answer must not count");
+    assert!(
+        !apply_finish(store, finish(attempt(&second), ChainState::Failed)).await,
+        "the second answer must not count"
+    );
     let filter = ChainFilter { result: true, ..ChainFilter::default() };
     let chain = store.chains(run, &filter).await.unwrap().remove(0);
-    assert_eq!((chain.state, chain.result.as_slice(), chain.ended), (ChainState::Succeeded, &b"r"[..], Some(2)));
+    assert_eq!(
+        (chain.state, chain.result.as_slice(), chain.ended),
+        (ChainState::Succeeded, &b"r"[..], Some(2))
+    );
 }
 
 async fn a_lost_agent_gives_its_chains_back(store: &dyn Store) {
@@ -149,7 +158,8 @@ async fn feeds_keep_their_order(store: &dyn Store) {
     let batch = Batch { feeds: vec![feed(3, &[2, 0]), feed(3, &[1])], ..Batch::default() };
     store.apply(batch).await.unwrap();
     store.apply(Batch { feeds: vec![feed(7, &[5])], ..Batch::default() }).await.unwrap();
-    let used: Vec<(u64, u64)> = store.feeds(run).await.unwrap().iter().map(|f| (f.chain, f.after_chains)).collect();
+    let used: Vec<(u64, u64)> =
+        store.feeds(run).await.unwrap().iter().map(|f| (f.chain, f.after_chains)).collect();
     assert_eq!(used, [(2, 3), (0, 3), (1, 3), (5, 7)]);
 }
 
@@ -165,7 +175,10 @@ async fn counts_equal_the_truth(store: &dyn Store) {
     assert_eq!(store.counts(run).await.unwrap(), expected);
     let by_class = store.class_counts(run).await.unwrap();
     let registered = by_class.iter().filter(|c| c.state == ChainState::Registered);
-    assert_eq!(registered.map(|c| (c.class.as_str(), c.count)).collect::<Vec<_>>(), [("counts/a", 7), ("counts/b", 5)]);
+    assert_eq!(
+        registered.map(|c| (c.class.as_str(), c.count)).collect::<Vec<_>>(),
+        [("counts/a", 7), ("counts/b", 5)]
+    );
     assert_eq!(store.repair_counts(run).await.unwrap(), 0, "maintained counts must equal the truth");
     assert!(store.chains(run, &ChainFilter::default()).await.unwrap().iter().all(|c| c.key.run == run));
     let from = ChainFilter { from: 12, ..ChainFilter::default() };

@@ -7,7 +7,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Made by a newer version.
-    #[error("{path} was made by a newer version of Catena (format {found}, this one knows {known}); nothing was changed. Use the newer version, or another directory with --state")]
+    #[error(
+        "{path} was made by a newer version of Catena (format {found}, this one knows {known}); nothing was changed. Use the newer version, or another directory with --state"
+    )]
     Newer {
         /// The file.
         path: PathBuf,
@@ -17,13 +19,17 @@ pub enum StoreError {
         known: i64,
     },
     /// Not a store at all.
-    #[error("{path} is not a Catena store; nothing was changed. Move it away, or use another directory with --state")]
+    #[error(
+        "{path} is not a Catena store; nothing was changed. Move it away, or use another directory with --state"
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// Damaged.
-    #[error("{path} is damaged ({detail}); nothing was changed. Keep a copy for recovery, then move it away: results that are still on disk will be made again")]
+    #[error(
+        "{path} is damaged ({detail}); nothing was changed. Keep a copy for recovery, then move it away: results that are still on disk will be made again"
+    )]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -31,7 +37,9 @@ pub enum StoreError {
         detail: String,
     },
     /// Not writable.
-    #[error("{path} cannot be written ({detail}); make the directory writable, or use another one with --state")]
+    #[error(
+        "{path} cannot be written ({detail}); make the directory writable, or use another one with --state"
+    )]
     ReadOnly {
         /// The file.
         path: PathBuf,
@@ -39,7 +47,9 @@ pub enum StoreError {
         detail: String,
     },
     /// No space left.
-    #[error("there is no space left for {path}; free some space and run the same command again, it goes on where it stopped")]
+    #[error(
+        "there is no space left for {path}; free some space and run the same command again, it goes on where it stopped"
+    )]
     Full {
         /// The file.
         path: PathBuf,
@@ -69,7 +79,9 @@ impl StoreError {
         match e.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, detail },
             Some(ErrorCode::NotADatabase) => Self::Foreign { path },
-            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Self::ReadOnly { path, detail },
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                Self::ReadOnly { path, detail }
+            }
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             _ => Self::Other { path, detail },

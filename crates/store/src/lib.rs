@@ -12,7 +12,9 @@ mod sqlite;
 
 pub use batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChain, NewChains, Requeue, Start};
 pub use error::StoreError;
-pub use record::{ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState};
+pub use record::{
+    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
+};
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 use async_trait::async_trait;

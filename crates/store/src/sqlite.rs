@@ -4,12 +4,12 @@
 //! the process at any moment. The disk is asked to keep it once a second and at the end of a run, not
 //! once per task; a loss of power costs at most the last second, never consistency.
 
+use crate::Store;
 use crate::batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChains, Requeue, Start};
 use crate::error::StoreError;
 use crate::record::{
     ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
 };
-use crate::Store;
 use async_trait::async_trait;
 use catena_model::Name;
 use catena_model::chain::{ChainKey, ChainState, RunId};
@@ -52,7 +52,10 @@ impl SqliteStore {
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let fail = |e: &rusqlite::Error| StoreError::from_sqlite(path, e);
         if options.read_only && !path.exists() {
-            return Err(StoreError::ReadOnly { path: path.to_path_buf(), detail: "there is no such file".to_owned() });
+            return Err(StoreError::ReadOnly {
+                path: path.to_path_buf(),
+                detail: "there is no such file".to_owned(),
+            });
         }
         if let Some(directory) = path.parent()
             && let Err(e) = std::fs::create_dir_all(directory)
@@ -115,7 +118,9 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
 
 fn prepare(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16000;")?;
+    connection.execute_batch(
+        "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16000;",
+    )?;
     if version < MIGRATIONS.len() as i64 {
         let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have done it while we waited for the lock.
@@ -123,7 +128,8 @@ fn prepare(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
         for migration in &MIGRATIONS[version as usize..] {
             tx.execute_batch(migration)?;
         }
-        let stamp = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {};", MIGRATIONS.len());
+        let stamp =
+            format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {};", MIGRATIONS.len());
         tx.execute_batch(&stamp)?;
         tx.commit()?;
     }
@@ -232,10 +238,13 @@ fn apply_finish(tx: &Transaction<'_>, changes: &mut CountChanges, finish: &Finis
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .optional()?;
-    let Some((class, agent)) = found else { return Ok(false) };
+    let Some((class, agent)) = found else {
+        return Ok(false);
+    };
     changes.moved(chain, class, ChainState::Running, finish.state);
     if finish.state == ChainState::Succeeded {
-        tx.prepare_cached("INSERT OR REPLACE INTO result (id, result) VALUES (?1, ?2)")?.execute(params![chain, finish.result])?;
+        tx.prepare_cached("INSERT OR REPLACE INTO result (id, result) VALUES (?1, ?2)")?
+            .execute(params![chain, finish.result])?;
     }
     if let Some(error) = &finish.error {
         insert_failure(tx, chain, finish.attempt.number, agent, finish.started, finish.ended, error)?;
@@ -243,16 +252,24 @@ fn apply_finish(tx: &Transaction<'_>, changes: &mut CountChanges, finish: &Finis
     Ok(true)
 }
 
-fn apply_requeue(tx: &Transaction<'_>, changes: &mut CountChanges, requeue: &Requeue) -> rusqlite::Result<bool> {
+fn apply_requeue(
+    tx: &Transaction<'_>,
+    changes: &mut CountChanges,
+    requeue: &Requeue,
+) -> rusqlite::Result<bool> {
     let chain = id(requeue.attempt.chain.run, requeue.attempt.chain.seq);
     let to = if requeue.failure.is_some() { ChainState::Paused } else { ChainState::Registered };
     let mut statement = tx.prepare_cached(
         "UPDATE chain SET state = ?3, not_before = ?4 WHERE id = ?1 AND attempt = ?2 AND state = 1 RETURNING class, agent",
     )?;
     let found: Option<(i64, Option<String>)> = statement
-        .query_row(params![chain, requeue.attempt.number, to.code(), requeue.not_before], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(params![chain, requeue.attempt.number, to.code(), requeue.not_before], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
-    let Some((class, agent)) = found else { return Ok(false) };
+    let Some((class, agent)) = found else {
+        return Ok(false);
+    };
     changes.moved(chain, class, ChainState::Running, to);
     if let Some((started, ended, error)) = &requeue.failure {
         insert_failure(tx, chain, requeue.attempt.number, agent, *started, *ended, error)?;
@@ -274,14 +291,20 @@ fn insert_failure(
 }
 
 fn apply_feed(tx: &Transaction<'_>, feed: &Feed, first: i64) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("UPDATE result SET number = ?2, after_chains = ?3 WHERE id = ?1")?;
+    let mut statement =
+        tx.prepare_cached("UPDATE result SET number = ?2, after_chains = ?3 WHERE id = ?1")?;
     for (number, seq) in (first..).zip(&feed.chains) {
         statement.execute(params![id(feed.run, *seq), number, feed.after_chains as i64])?;
     }
     Ok(())
 }
 
-fn class_id(tx: &Transaction<'_>, classes: &mut HashMap<Name, i64>, fresh: &mut Vec<Name>, class: &Name) -> rusqlite::Result<i64> {
+fn class_id(
+    tx: &Transaction<'_>,
+    classes: &mut HashMap<Name, i64>,
+    fresh: &mut Vec<Name>,
+    class: &Name,
+) -> rusqlite::Result<i64> {
     if let Some(id) = classes.get(class) {
         return Ok(*id);
     }
@@ -305,7 +328,8 @@ fn insert_chains(
         let registered = ChainState::Registered;
         tx.prepare_cached("INSERT INTO chain (id, class, state, priority) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![id, class, registered.code(), chain.priority])?;
-        tx.prepare_cached("INSERT INTO payload (id, chain) VALUES (?1, ?2)")?.execute(params![id, chain.payload])?;
+        tx.prepare_cached("INSERT INTO payload (id, chain) VALUES (?1, ?2)")?
+            .execute(params![id, chain.payload])?;
         changes.add(id, class, registered, 1);
     }
     Ok(())
@@ -318,14 +342,20 @@ fn apply_start(tx: &Transaction<'_>, changes: &mut CountChanges, start: &Start) 
         .query_row(params![chain, start.attempt.number], |r| Ok((r.get(0)?, r.get(1)?)))
         .optional()?;
     let Some((state, class)) = from else { return Ok(()) };
-    tx.prepare_cached("UPDATE chain SET state = 1, attempt = ?2, agent = ?3, started = ?4, ended = NULL WHERE id = ?1")?
-        .execute(params![chain, start.attempt.number, start.agent.as_str(), start.now])?;
+    tx.prepare_cached(
+        "UPDATE chain SET state = 1, attempt = ?2, agent = ?3, started = ?4, ended = NULL WHERE id = ?1",
+    )?
+    .execute(params![chain, start.attempt.number, start.agent.as_str(), start.now])?;
     let from = ChainState::from_code(state).unwrap_or(ChainState::Registered);
     changes.moved(chain, class, from, ChainState::Running);
     Ok(())
 }
 
-fn apply_claim(tx: &Transaction<'_>, changes: &mut CountChanges, claim: &Claim) -> rusqlite::Result<Vec<Claimed>> {
+fn apply_claim(
+    tx: &Transaction<'_>,
+    changes: &mut CountChanges,
+    claim: &Claim,
+) -> rusqlite::Result<Vec<Claimed>> {
     let class: Option<i64> = tx
         .prepare_cached("SELECT id FROM class WHERE key = ?1")?
         .query_row([claim.class.as_str()], |r| r.get(0))
@@ -345,13 +375,23 @@ fn apply_claim(tx: &Transaction<'_>, changes: &mut CountChanges, claim: &Claim) 
     // RETURNING promises no order.
     out.sort_by_key(|c| (std::cmp::Reverse(c.priority), c.key));
     for claimed in &out {
-        changes.moved(id(claimed.key.run, claimed.key.seq), class, ChainState::Registered, ChainState::Running);
+        changes.moved(
+            id(claimed.key.run, claimed.key.seq),
+            class,
+            ChainState::Registered,
+            ChainState::Running,
+        );
     }
     Ok(out)
 }
 
 /// Chains whose pause is over wait for an agent again.
-fn wake_paused(tx: &Transaction<'_>, changes: &mut CountChanges, class: i64, now: i64) -> rusqlite::Result<()> {
+fn wake_paused(
+    tx: &Transaction<'_>,
+    changes: &mut CountChanges,
+    class: i64,
+    now: i64,
+) -> rusqlite::Result<()> {
     let waiting: Option<i64> = tx
         .prepare_cached("SELECT 1 FROM class_count WHERE class = ?1 AND state = 2 AND count > 0 LIMIT 1")?
         .query_row([class], |r| r.get(0))
@@ -359,8 +399,9 @@ fn wake_paused(tx: &Transaction<'_>, changes: &mut CountChanges, class: i64, now
     if waiting.is_none() {
         return Ok(());
     }
-    let mut statement =
-        tx.prepare_cached("UPDATE chain SET state = 0 WHERE state = 2 AND class = ?1 AND not_before <= ?2 RETURNING id")?;
+    let mut statement = tx.prepare_cached(
+        "UPDATE chain SET state = 0 WHERE state = 2 AND class = ?1 AND not_before <= ?2 RETURNING id",
+    )?;
     let woken = statement.query_map(params![class, now], |row| row.get::<_, i64>(0))?;
     for chain in woken {
         changes.moved(chain?, class, ChainState::Paused, ChainState::Registered);
@@ -413,7 +454,8 @@ fn register_again(tx: &Transaction<'_>, run: RunId, from: &[ChainState]) -> rusq
     for state in from {
         let mut statement =
             tx.prepare_cached("UPDATE chain SET state = 0, not_before = 0 WHERE id BETWEEN ?1 AND ?2 AND state = ?3 RETURNING id, class")?;
-        let rows = statement.query_map(params![first, last, state.code()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows =
+            statement.query_map(params![first, last, state.code()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         for row in rows {
             let (chain, class): (i64, i64) = row?;
             changes.moved(chain, class, *state, ChainState::Registered);
@@ -437,7 +479,9 @@ impl Store for SqliteStore {
     }
 
     async fn run(&self, id: RunId) -> Result<Option<Run>, StoreError> {
-        self.with(|inner| inner.connection.query_row("SELECT * FROM run WHERE id = ?1", [id.0], read_run).optional())
+        self.with(|inner| {
+            inner.connection.query_row("SELECT * FROM run WHERE id = ?1", [id.0], read_run).optional()
+        })
     }
 
     async fn runs(&self) -> Result<Vec<Run>, StoreError> {
@@ -452,7 +496,8 @@ impl Store for SqliteStore {
         self.with(|inner| {
             let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let set = |column: &str, value: &dyn rusqlite::ToSql| {
-                tx.execute(&format!("UPDATE run SET {column} = ?2 WHERE id = ?1"), params![id.0, value]).map(|_| ())
+                tx.execute(&format!("UPDATE run SET {column} = ?2 WHERE id = ?1"), params![id.0, value])
+                    .map(|_| ())
             };
             if let Some(state) = c.state {
                 set("state", &state.code())?;
@@ -502,9 +547,11 @@ impl Store for SqliteStore {
 
     async fn counts(&self, run: RunId) -> Result<Counts, StoreError> {
         self.with(|inner| {
-            let mut statement =
-                inner.connection.prepare_cached("SELECT state, SUM(count) FROM class_count WHERE run = ?1 GROUP BY state")?;
-            let rows = statement.query_map([run.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+            let mut statement = inner
+                .connection
+                .prepare_cached("SELECT state, SUM(count) FROM class_count WHERE run = ?1 GROUP BY state")?;
+            let rows =
+                statement.query_map([run.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
             let mut counts = Counts::default();
             for row in rows {
                 let (state, n) = row?;
@@ -578,9 +625,9 @@ impl Store for SqliteStore {
     async fn failed_attempts(&self, run: RunId) -> Result<Vec<FailedAttempt>, StoreError> {
         self.with(|inner| {
             let (first, last) = id_range(run);
-            let mut statement = inner
-                .connection
-                .prepare_cached("SELECT * FROM failed_attempt WHERE id BETWEEN ?1 AND ?2 ORDER BY ended, id, attempt")?;
+            let mut statement = inner.connection.prepare_cached(
+                "SELECT * FROM failed_attempt WHERE id BETWEEN ?1 AND ?2 ORDER BY ended, id, attempt",
+            )?;
             let rows = statement.query_map(params![first, last], |row| {
                 let agent: Option<String> = row.get("agent")?;
                 Ok(FailedAttempt {

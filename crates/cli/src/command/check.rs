@@ -11,7 +11,12 @@ pub(crate) fn check(args: &CheckArgs) -> Outcome {
     let valid = !loaded.diags.has_errors();
     if args.json {
         let of = |severity| -> Vec<_> {
-            loaded.diags.iter().filter(|d| d.severity == severity).map(|d| d.to_json(&loaded.sources)).collect()
+            loaded
+                .diags
+                .iter()
+                .filter(|d| d.severity == severity)
+                .map(|d| d.to_json(&loaded.sources))
+                .collect()
         };
         let json = serde_json::json!({
             "valid": valid,

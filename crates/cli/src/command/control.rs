@@ -13,7 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn cancel(args: &CancelArgs, arguments: &Arguments) -> Outcome {
     let state = StateDirectory::look(&arguments.state).map_err(|e| e.to_string())?;
-    let store = SqliteStore::open(&state.path().join("catena.db"), SqliteOptions::default()).map_err(|e| e.to_string())?;
+    let store = SqliteStore::open(&state.path().join("catena.db"), SqliteOptions::default())
+        .map_err(|e| e.to_string())?;
     let run = find_run(&store, args.run)?;
     if run.state.is_final() {
         return Err(format!("run {} is over already: it {}", run.id, run.state));

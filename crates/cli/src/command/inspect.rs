@@ -56,7 +56,13 @@ pub(crate) fn list(args: &ListArgs, arguments: &Arguments) -> Outcome {
     for r in &runs {
         let took = r.started.zip(r.ended).map_or(String::new(), |(s, e)| duration((e - s) as f64));
         let started = moment(r.started.unwrap_or(r.created));
-        print(&format!("{:>5}  {:<20} {started:<20} {took:>12}  {} ({})\n", r.id, state_of(r, owned), r.name, r.source));
+        print(&format!(
+            "{:>5}  {:<20} {started:<20} {took:>12}  {} ({})\n",
+            r.id,
+            state_of(r, owned),
+            r.name,
+            r.source
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -87,7 +93,8 @@ pub(crate) fn status(args: &StatusArgs, arguments: &Arguments) -> Outcome {
         .iter()
         .filter_map(|f| Some((f.key.seq, f.attempt, serde_json::from_str(&f.error).ok()?)))
         .collect();
-    let filter = ChainFilter { state: Some(ChainState::Running), limit: 100, payload: true, ..ChainFilter::default() };
+    let filter =
+        ChainFilter { state: Some(ChainState::Running), limit: 100, payload: true, ..ChainFilter::default() };
     let running = wait(store.chains(run.id, &filter))?.map_err(|e| e.to_string())?;
     let running: Vec<(String, i64)> = running
         .iter()
@@ -100,9 +107,12 @@ pub(crate) fn status(args: &StatusArgs, arguments: &Arguments) -> Outcome {
     if args.json {
         let mut json = run_json(&run, owned);
         json["chains"] = json!(counts);
-        json["running"] = running.iter().map(|(tasks, since)| json!({"tasks": tasks, "since": since})).collect();
-        json["failures"] =
-            failures.iter().map(|(chain, attempt, f)| json!({"chain": chain, "attempt": attempt, "failure": f})).collect();
+        json["running"] =
+            running.iter().map(|(tasks, since)| json!({"tasks": tasks, "since": since})).collect();
+        json["failures"] = failures
+            .iter()
+            .map(|(chain, attempt, f)| json!({"chain": chain, "attempt": attempt, "failure": f}))
+            .collect();
         print(&format!("{json:#}\n"));
         return Ok(ExitCode::SUCCESS);
     }

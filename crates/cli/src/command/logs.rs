@@ -43,12 +43,20 @@ pub(crate) fn logs(args: &LogsArgs, arguments: &Arguments) -> Outcome {
         std::thread::sleep(POLL);
     }
     if !any && !args.follow {
-        eprintln!("no task {} has written anything", if args.tasks.is_empty() { "of this run".to_owned() } else { args.tasks.join(", ") });
+        eprintln!(
+            "no task {} has written anything",
+            if args.tasks.is_empty() { "of this run".to_owned() } else { args.tasks.join(", ") }
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn task_logs(store: &SqliteStore, run: &Run, directory: &Path, args: &LogsArgs) -> Result<Vec<TaskLog>, String> {
+fn task_logs(
+    store: &SqliteStore,
+    run: &Run,
+    directory: &Path,
+    args: &LogsArgs,
+) -> Result<Vec<TaskLog>, String> {
     let mut out = Vec::new();
     let mut from = 0;
     loop {
@@ -60,7 +68,9 @@ fn task_logs(store: &SqliteStore, run: &Run, directory: &Path, args: &LogsArgs) 
             if record.attempt == 0 || (args.failed && record.state != ChainState::Failed) {
                 continue;
             }
-            let Ok(chain) = serde_json::from_slice::<ProcessChain>(&record.payload) else { continue };
+            let Ok(chain) = serde_json::from_slice::<ProcessChain>(&record.payload) else {
+                continue;
+            };
             for (i, task) in chain.executables.iter().enumerate() {
                 if !args.tasks.is_empty() && !args.tasks.iter().any(|pattern| matches(pattern, &task.id)) {
                     continue;
@@ -82,8 +92,16 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// Prints what is new in a log. Returns whether there was anything.
-fn show_file(path: &Path, log: &TaskLog, stream: &str, args: &LogsArgs, shown: &mut HashMap<PathBuf, u64>) -> bool {
-    let Ok(mut file) = File::open(path) else { return false };
+fn show_file(
+    path: &Path,
+    log: &TaskLog,
+    stream: &str,
+    args: &LogsArgs,
+    shown: &mut HashMap<PathBuf, u64>,
+) -> bool {
+    let Ok(mut file) = File::open(path) else {
+        return false;
+    };
     let before = shown.get(path).copied();
     let _ = file.seek(SeekFrom::Start(before.unwrap_or(0)));
     let mut bytes = Vec::new();

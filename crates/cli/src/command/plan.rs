@@ -39,7 +39,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Outcome {
         }
         let chains = if args.one_by_one && !step.results.is_empty() {
             // Everything executed is said with each variable, as a controller that polls would.
-            let calls = step.results.iter().map(|r| Step { results: vec![r.clone()], executed: step.executed.clone() });
+            let calls = step
+                .results
+                .iter()
+                .map(|r| Step { results: vec![r.clone()], executed: step.executed.clone() });
             calls.map(|call| session.step(&call)).collect::<Result<Vec<_>, _>>().map(|lists| lists.concat())
         } else {
             session.step(step)
@@ -139,8 +142,11 @@ fn read_steps(path: &Path) -> Result<Vec<Step>, String> {
     if let Some(d) = diags.iter().next() {
         return Err(format!("{}:{}:{}: {}", path.display(), d.span.line, d.span.column, d.message));
     }
-    let wrong = |n: &Node, what: &str| format!("{}:{}:{}: {what}", path.display(), n.span.line, n.span.column);
-    let Some(root) = nodes.first() else { return Ok(Vec::new()) };
+    let wrong =
+        |n: &Node, what: &str| format!("{}:{}:{}: {what}", path.display(), n.span.line, n.span.column);
+    let Some(root) = nodes.first() else {
+        return Ok(Vec::new());
+    };
     let steps = root.as_seq().ok_or_else(|| wrong(root, "expected a list of steps"))?;
     let mut out = Vec::new();
     for step in steps {

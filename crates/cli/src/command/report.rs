@@ -31,6 +31,9 @@ struct Step {
     memory: u64,
 }
 
+/// Tasks on the timeline, tasks by step, and how many there are.
+type Tasks = (Vec<Bar>, BTreeMap<String, Step>, u64);
+
 struct Failure {
     attempt: u32,
     failure: TaskFailure,
@@ -57,7 +60,7 @@ fn step_name(task: &str) -> &str {
     end.last().map_or(task, |(i, _)| &task[..i])
 }
 
-fn tasks(store: &SqliteStore, run: &Run) -> Result<(Vec<Bar>, BTreeMap<String, Step>, u64), String> {
+fn tasks(store: &SqliteStore, run: &Run) -> Result<Tasks, String> {
     let mut bars = Vec::new();
     let mut steps: BTreeMap<String, Step> = BTreeMap::new();
     let mut total = 0;
@@ -65,11 +68,17 @@ fn tasks(store: &SqliteStore, run: &Run) -> Result<(Vec<Bar>, BTreeMap<String, S
     loop {
         let filter = ChainFilter { from, limit: PAGE, payload: true, result: true, ..ChainFilter::default() };
         let page = wait(store.chains(run.id, &filter))?.map_err(|e| e.to_string())?;
-        let Some(last) = page.last() else { return Ok((bars, steps, total)) };
+        let Some(last) = page.last() else {
+            return Ok((bars, steps, total));
+        };
         from = last.key.seq + 1;
         for record in page {
-            let Ok(chain) = serde_json::from_slice::<ProcessChain>(&record.payload) else { continue };
-            let Ok(results) = serde_json::from_slice::<Vec<TaskResult>>(&record.result) else { continue };
+            let Ok(chain) = serde_json::from_slice::<ProcessChain>(&record.payload) else {
+                continue;
+            };
+            let Ok(results) = serde_json::from_slice::<Vec<TaskResult>>(&record.result) else {
+                continue;
+            };
             for (task, result) in chain.executables.iter().zip(results) {
                 total += 1;
                 let name = step_name(&task.id);
@@ -99,7 +108,10 @@ fn tasks(store: &SqliteStore, run: &Run) -> Result<(Vec<Bar>, BTreeMap<String, S
 fn failures(store: &SqliteStore, run: &Run) -> Result<Vec<Failure>, String> {
     let attempts = wait(store.failed_attempts(run.id))?.map_err(|e| e.to_string())?;
     let parse = |error: &str| serde_json::from_str::<TaskFailure>(error).ok();
-    Ok(attempts.iter().filter_map(|f| Some(Failure { attempt: f.attempt, failure: parse(&f.error)? })).collect())
+    Ok(attempts
+        .iter()
+        .filter_map(|f| Some(Failure { attempt: f.attempt, failure: parse(&f.error)? }))
+        .collect())
 }
 
 const STYLE: &str = "
@@ -147,7 +159,11 @@ fn page(run: &Run, bars: &[Bar], steps: &BTreeMap<String, Step>, total: u64, fai
         let _ = writeln!(out, "<h2>Workflow</h2>\n{graph}");
     }
     if !bars.is_empty() {
-        let note = if (bars.len() as u64) < total { format!("<p class=\"soft\">The first {} of {total} tasks.</p>", bars.len()) } else { String::new() };
+        let note = if (bars.len() as u64) < total {
+            format!("<p class=\"soft\">The first {} of {total} tasks.</p>", bars.len())
+        } else {
+            String::new()
+        };
         let _ = writeln!(out, "<h2>Timeline</h2>\n{}{note}", timeline::svg(bars));
     }
     durations(&mut out, steps);
@@ -171,7 +187,8 @@ fn page(run: &Run, bars: &[Bar], steps: &BTreeMap<String, Step>, total: u64, fai
 /// The graph, if the workflow can still be read.
 fn graph(run: &Run) -> Option<String> {
     let definition: Definition = serde_json::from_slice(&run.definition).ok()?;
-    let options = LoadOptions { services: definition.services, macros: definition.macros, inputs: definition.inputs };
+    let options =
+        LoadOptions { services: definition.services, macros: definition.macros, inputs: definition.inputs };
     let loaded = catena_model::load_text(&definition.workflow, &definition.text, &options);
     let graph = Graph::new(loaded.expanded.as_ref()?, &loaded.library);
     (graph.nodes.len() <= 400).then(|| graph.to_svg())
@@ -203,7 +220,13 @@ fn durations(out: &mut String, steps: &BTreeMap<String, Step>) {
 
 fn failure(out: &mut String, f: &Failure) {
     let d = &f.failure;
-    let _ = writeln!(out, "<div class=\"failure\"><b>{}</b> (attempt {}): {}", escape(&d.task), f.attempt, escape(&d.message));
+    let _ = writeln!(
+        out,
+        "<div class=\"failure\"><b>{}</b> (attempt {}): {}",
+        escape(&d.task),
+        f.attempt,
+        escape(&d.message)
+    );
     if !d.command.is_empty() {
         let _ = writeln!(out, "<pre>{}</pre>", escape(&d.command));
     }

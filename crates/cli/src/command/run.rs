@@ -75,7 +75,8 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
     let store = look.store().map_err(|e| e.to_string())?;
     let run = super::inspect::find_run(&store, args.run)?;
     drop(store);
-    let definition: Definition = serde_json::from_slice(&run.definition).map_err(|e| format!("run {} cannot be read: {e}", run.id))?;
+    let definition: Definition =
+        serde_json::from_slice(&run.definition).map_err(|e| format!("run {} cannot be read: {e}", run.id))?;
     let source = SourceArgs {
         workflow: definition.workflow.clone(),
         services: definition.services.clone(),
@@ -131,7 +132,8 @@ impl Session<'_> {
         if ended > 0 {
             eprintln!("note: {ended} tasks of a killed catena were still running and have been ended");
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|e| e.to_string())?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|e| e.to_string())?;
         let stop = watch_signals()?;
         let mut display = Display::new(self.show);
         let summary = runtime.block_on(self.drive(&state, name, &mut display, stop));
@@ -141,7 +143,9 @@ impl Session<'_> {
             RunState::Succeeded => ExitCode::SUCCESS,
             RunState::Interrupted => ExitCode::from(EXIT_INTERRUPTED),
             RunState::Cancelled => ExitCode::from(EXIT_CANCELLED),
-            RunState::Running | RunState::PartiallySucceeded | RunState::Failed => ExitCode::from(EXIT_FAILED),
+            RunState::Running | RunState::PartiallySucceeded | RunState::Failed => {
+                ExitCode::from(EXIT_FAILED)
+            }
         })
     }
 
@@ -172,7 +176,8 @@ impl Session<'_> {
         let planner = Driver::replay(&*store, run.id, program, options).await.map_err(|e| e.to_string())?;
         let bus: Arc<LocalBus> = Arc::new(LocalBus::default());
         let cache = self.open_cache(state)?;
-        let agent = AgentRole::start(self.agent_config()?, cache.clone(), Roster::create(state.path()), bus.clone());
+        let agent =
+            AgentRole::start(self.agent_config()?, cache.clone(), Roster::create(state.path()), bus.clone());
         let mut observer = |event| display.show(&event);
         let driver = Driver::new(store.clone(), bus, run, context, planner, &mut observer).await;
         let driver = driver.fail_fast(self.agent.fail_fast);
@@ -191,7 +196,8 @@ impl Session<'_> {
         }
         let summary = summary.map_err(|e| e.to_string())?;
         let results = if summary.state == RunState::Succeeded && !self.pretend {
-            publish_results(&summary.results, &self.definition.out).map_err(|e| format!("results cannot be put in their place: {e}"))?
+            publish_results(&summary.results, &self.definition.out)
+                .map_err(|e| format!("results cannot be put in their place: {e}"))?
         } else {
             Vec::new()
         };
@@ -239,7 +245,8 @@ impl Session<'_> {
             Some(text) => parse_bytes(text)?,
             None => total_memory(),
         };
-        let mut resources = Resources { cpus: (cpus * 1000.0) as u64, memory, disk: u64::MAX, ..Resources::default() };
+        let mut resources =
+            Resources { cpus: (cpus * 1000.0) as u64, memory, disk: u64::MAX, ..Resources::default() };
         for (name, n) in &self.project.resources {
             resources.named.insert(Name::new(name), (n * 1000.0) as u64);
         }
@@ -252,7 +259,8 @@ impl Session<'_> {
             resources.cpus = PRETEND_SLOTS * 1000;
             resources.memory = u64::MAX;
         }
-        let capabilities = self.project.capabilities.iter().chain(&self.agent.capabilities).map(Name::new).collect();
+        let capabilities =
+            self.project.capabilities.iter().chain(&self.agent.capabilities).map(Name::new).collect();
         Ok(AgentConfig {
             id: Name::new_static("local"),
             capabilities,
@@ -276,14 +284,15 @@ fn default_name(workflow: &Path) -> String {
 /// The memory of this machine in bytes.
 fn total_memory() -> u64 {
     let info = rustix::system::sysinfo();
-    u64::from(info.totalram as u64).saturating_mul(u64::from(info.mem_unit).max(1))
+    (info.totalram as u64).saturating_mul(u64::from(info.mem_unit).max(1))
 }
 
 /// The first Ctrl-C stops tasks and leaves the run so that it can go on; the second ends at once.
 fn watch_signals() -> Result<watch::Receiver<StopWish>, String> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let (sender, receiver) = watch::channel(StopWish::No);
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|e| e.to_string())?;
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|e| e.to_string())?;
     let watch = move || {
         let mut count = 0;
         for _ in signals.forever() {

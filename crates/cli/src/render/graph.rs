@@ -51,7 +51,8 @@ struct Builder<'w> {
 impl Graph {
     /// The graph of a workflow without include actions.
     pub(crate) fn new(workflow: &Workflow, library: &Library) -> Self {
-        let mut b = Builder { library, graph: Graph::default(), origins: HashMap::new(), inside: HashMap::new() };
+        let mut b =
+            Builder { library, graph: Graph::default(), origins: HashMap::new(), inside: HashMap::new() };
         b.declare(&workflow.actions, 0, None);
         let mut next = 0;
         b.connect(&workflow.actions, &mut next, &[]);
@@ -129,9 +130,18 @@ impl<'w> Builder<'w> {
                         InputSource::Var(var) => self.origin(var),
                         InputSource::Value(_) => None,
                     });
-                    let data: Vec<usize> = inputs.chain(names.iter().filter_map(|n| self.origin(n))).collect();
-                    self.graph.edges.extend(data.into_iter().map(|from| Edge { from, to, order_only: false }));
-                    self.graph.edges.extend(order.into_iter().map(|from| Edge { from, to, order_only: true }));
+                    let data: Vec<usize> =
+                        inputs.chain(names.iter().filter_map(|n| self.origin(n))).collect();
+                    self.graph.edges.extend(data.into_iter().map(|from| Edge {
+                        from,
+                        to,
+                        order_only: false,
+                    }));
+                    self.graph.edges.extend(order.into_iter().map(|from| Edge {
+                        from,
+                        to,
+                        order_only: true,
+                    }));
                 }
                 Action::For(a) => self.connect(&a.actions, next, &order),
                 Action::Include(_) => {}
@@ -252,7 +262,11 @@ pub(crate) fn escape(text: &str) -> String {
 
 /// The beginning of a text, with an ellipsis if it was longer.
 pub(crate) fn shorten(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit { text.to_owned() } else { text.chars().take(limit - 1).chain(['…']).collect() }
+    if text.chars().count() <= limit {
+        text.to_owned()
+    } else {
+        text.chars().take(limit - 1).chain(['…']).collect()
+    }
 }
 
 #[cfg(test)]

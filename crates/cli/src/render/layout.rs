@@ -102,7 +102,11 @@ fn order(graph: &Graph, rows: &mut [Vec<usize>]) {
             let row = &mut rows[if sweep % 2 == 0 { r } else { count - 1 - r }];
             let middle = |node: usize| {
                 let list = &side[node];
-                if list.is_empty() { position[node] } else { list.iter().map(|i| position[*i]).sum::<f64>() / list.len() as f64 }
+                if list.is_empty() {
+                    position[node]
+                } else {
+                    list.iter().map(|i| position[*i]).sum::<f64>() / list.len() as f64
+                }
             };
             let mut keyed: Vec<(f64, usize)> = row.iter().map(|node| (middle(*node), *node)).collect();
             keyed.sort_by(|a, b| a.0.total_cmp(&b.0));

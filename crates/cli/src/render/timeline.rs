@@ -21,8 +21,10 @@ pub(crate) struct Bar {
 const WIDTH: f64 = 1000.0;
 const LANE: f64 = 22.0;
 const LEFT: f64 = 90.0;
-const COLOURS: [&str; 10] =
-    ["#4a6fa5", "#c8793f", "#5a9e6f", "#a8577e", "#8a8f3c", "#6a5acd", "#2f8f9d", "#b5524d", "#7c6f64", "#3f7fbf"];
+const COLOURS: [&str; 10] = [
+    "#4a6fa5", "#c8793f", "#5a9e6f", "#a8577e", "#8a8f3c", "#6a5acd", "#2f8f9d", "#b5524d", "#7c6f64",
+    "#3f7fbf",
+];
 
 /// Gives every bar a lane such that bars of a lane do not overlap. Returns the lanes' agents.
 fn lanes(bars: &[Bar]) -> (Vec<usize>, Vec<String>) {
@@ -71,14 +73,21 @@ pub(crate) fn svg(bars: &[Bar]) -> String {
     }
     for (lane, agent) in agents.iter().enumerate() {
         let y = lane as f64 * LANE + 18.0;
-        let _ = writeln!(out, "<text x=\"4\" y=\"{y:.1}\" class=\"axis\">{}</text>", escape(&shorten(agent, 12)));
+        let _ =
+            writeln!(out, "<text x=\"4\" y=\"{y:.1}\" class=\"axis\">{}</text>", escape(&shorten(agent, 12)));
     }
     for (bar, lane) in bars.iter().zip(&lane_of) {
         let y = *lane as f64 * LANE + 5.0;
         let (x1, x2) = (x(bar.start), x(bar.end));
         let fill = if bar.failed { "#c62828" } else { colour(&bar.step) };
         let opacity = if bar.cached { "0.35" } else { "0.95" };
-        let note = if bar.failed { ", failed" } else if bar.cached { ", from the cache" } else { "" };
+        let note = if bar.failed {
+            ", failed"
+        } else if bar.cached {
+            ", from the cache"
+        } else {
+            ""
+        };
         let _ = writeln!(
             out,
             "<rect x=\"{x1:.2}\" y=\"{y:.1}\" width=\"{:.2}\" height=\"{:.1}\" rx=\"2\" fill=\"{fill}\" opacity=\"{opacity}\"><title>{}: {}{note}</title></rect>",
@@ -104,7 +113,15 @@ mod tests {
     use super::*;
 
     fn bar(start: f64, end: f64) -> Bar {
-        Bar { agent: "a".into(), name: "t".into(), step: "t".into(), start, end, cached: false, failed: false }
+        Bar {
+            agent: "a".into(),
+            name: "t".into(),
+            step: "t".into(),
+            start,
+            end,
+            cached: false,
+            failed: false,
+        }
     }
 
     #[test]

@@ -1,0 +1,8 @@
+//! Drives the `catena` command the way people do, with real processes and real files.
+
+mod bad_input;
+mod examples;
+mod language;
+mod project;
+mod resume;
+mod run;
