@@ -44,6 +44,9 @@ struct Bench {
     python: Option<PathBuf>,
 }
 
+/// Something to measure, by its name.
+type Subject<'a> = (&'a str, &'a mut dyn FnMut() -> Result<f64, String>);
+
 /// A measured time, in seconds per task.
 struct Figure {
     name: String,
@@ -114,11 +117,7 @@ impl Bench {
     }
 
     /// Measures the subject and its reference in turn, so that both see the same machine.
-    fn in_turn(
-        &self,
-        tasks: usize,
-        subjects: &mut [(&str, &mut dyn FnMut() -> Result<f64, String>)],
-    ) -> Result<Vec<Figure>, String> {
+    fn in_turn(tasks: usize, subjects: &mut [Subject<'_>]) -> Result<Vec<Figure>, String> {
         let mut times: Vec<Vec<f64>> = vec![Vec::new(); subjects.len()];
         for _ in 0..ROUNDS {
             for (i, (_, measure)) in subjects.iter_mut().enumerate() {
@@ -206,7 +205,7 @@ impl Bench {
             &format!(".PHONY: all {targets}\nall: {targets}\n{targets}:\n\t@/bin/true\n"),
         )?;
         self.write("independent.ninja", &ninja((0..TASKS).map(|n| (n, None))))?;
-        let mut figures = self.in_turn(
+        let mut figures = Self::in_turn(
             TASKS,
             &mut [
                 ("Catena", &mut || self.catena(&["independent.yaml"])),
@@ -236,7 +235,7 @@ impl Bench {
         self.write("chain.yaml", &service_workflow(&text))?;
         self.write("chain.mk", &makefile)?;
         self.write("chain.ninja", &ninja((0..CHAIN).map(|n| (n, n.checked_sub(1)))))?;
-        let mut figures = self.in_turn(
+        let mut figures = Self::in_turn(
             CHAIN,
             &mut [
                 ("Catena, a chain each", &mut || self.catena(&["chain.yaml", "--chains", "single"])),
@@ -263,7 +262,7 @@ impl Bench {
         }
         self.write("diamonds.yaml", &service_workflow(&text))?;
         let tasks = 10 * 1002;
-        let figures = self.in_turn(
+        let figures = Self::in_turn(
             tasks,
             &mut [
                 ("Catena", &mut || self.catena(&["diamonds.yaml"])),

@@ -2,8 +2,9 @@
 
 mod bench;
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 /// Programs that tests run, and the Debian packages that have them.
 const PROGRAMS: [(&str, &str); 7] = [
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     let result = match words[..] {
         ["test", ref rest @ ..] => test(rest),
         ["bench", ref rest @ ..] => bench::bench(rest),
-        ["docs"] => run(cargo_tool("mdbook").args(["build", "docs"])),
+        ["docs"] => run(Command::new("mdbook").args(["build", "docs"])),
         ["deny"] => run(Command::new("cargo").args(["deny", "check", "licenses", "bans", "sources"])),
         _ => Err(HELP.to_owned()),
     };
@@ -44,10 +45,6 @@ fn main() -> ExitCode {
 /// The root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
-}
-
-fn cargo_tool(name: &str) -> Command {
-    Command::new(name)
 }
 
 /// Runs a command in the root of the repository.
@@ -98,5 +95,31 @@ fn test(filter: &[&str]) -> Result<(), String> {
         let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         run(Command::new("cargo").args(lints))?;
     }
-    run(Command::new("cargo").args(["test", "--workspace"]).args(filter))
+    count_tests(Command::new("cargo").args(["test", "--workspace"]).args(filter))
+}
+
+/// Runs tests, shows what they print, and closes with one line for all of them.
+fn count_tests(command: &mut Command) -> Result<(), String> {
+    let mut child = command.current_dir(root()).stdout(Stdio::piped()).spawn().map_err(|e| e.to_string())?;
+    let mut counts = [0u64; 3];
+    for line in BufReader::new(child.stdout.take().ok_or("no output")?).lines() {
+        let line = line.map_err(|e| e.to_string())?;
+        println!("{line}");
+        let Some(result) = line.trim().strip_prefix("test result: ") else { continue };
+        let number = |word: &str| {
+            let before = result.split(&format!(" {word}")).next().unwrap_or("");
+            before
+                .rsplit(|c: char| !c.is_ascii_digit())
+                .next()
+                .and_then(|n| n.parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        for (count, word) in counts.iter_mut().zip(["passed", "failed", "ignored"]) {
+            *count += number(word);
+        }
+    }
+    let status = child.wait().map_err(|e| e.to_string())?;
+    let [passed, failed, skipped] = counts;
+    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+    if status.success() { Ok(()) } else { Err(format!("tests failed: {status}")) }
 }

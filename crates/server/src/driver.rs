@@ -435,7 +435,6 @@ impl<'o> Driver<'o> {
         Self::report_end(attempt, live, ChainState::Paused, 0, millis, Some(Box::new(failure.clone())), turn);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are the fields of one event")]
     fn report_end(
         attempt: Attempt,
         live: &Live,
