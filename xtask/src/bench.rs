@@ -162,13 +162,14 @@ impl Bench {
 
     fn script(python: &Path, script: &str, tasks: usize, shape: &str) -> Result<f64, String> {
         let script = root().join("xtask/src/peers").join(script);
-        let output = Command::new("timeout")
-            .arg("600")
-            .arg(python)
-            .arg(script)
-            .args([&tasks.to_string(), shape])
-            .output();
-        let output = output.map_err(|e| e.to_string())?;
+        let mut command = Command::new("timeout");
+        command.arg("600").arg(python).arg(script).args([&tasks.to_string(), shape]);
+        // Some start helpers of their own by name.
+        let bin = python.parent().map(Path::to_path_buf).into_iter();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path =
+            std::env::join_paths(bin.chain(std::env::split_paths(&path))).map_err(|e| e.to_string())?;
+        let output = command.env("PATH", path).output().map_err(|e| e.to_string())?;
         let text = String::from_utf8_lossy(&output.stdout);
         let last = text.lines().last().and_then(|l| l.trim().parse().ok());
         last.ok_or_else(|| {

@@ -294,7 +294,10 @@ impl<'o> Driver<'o> {
         self.feed(&mut turn);
         let more = self.plan(&mut turn);
         self.wake_paused();
-        self.assign(&mut turn).await;
+        if self.assign(&mut turn).await {
+            // Let an agent in this process have its chains before the disk is asked to remember them.
+            tokio::task::yield_now().await;
+        }
         self.store.apply(std::mem::take(&mut turn.batch)).await?;
         let changed = !turn.events.is_empty();
         for event in turn.events {
@@ -534,10 +537,10 @@ impl<'o> Driver<'o> {
         self.scheduler.handle(Event::Registered { class, count: 1, priority });
     }
 
-    /// Gives agents the chains that the scheduler wants them to have.
-    async fn assign(&mut self, turn: &mut Turn) {
+    /// Gives agents the chains that the scheduler wants them to have. Returns whether there were any.
+    async fn assign(&mut self, turn: &mut Turn) -> bool {
         if self.wish != StopWish::No || self.has_failed_fast() {
-            return;
+            return false;
         }
         for command in self.scheduler.decide() {
             match command {
@@ -550,6 +553,7 @@ impl<'o> Driver<'o> {
                 }
             }
         }
+        !turn.batch.starts.is_empty()
     }
 
     async fn give(&mut self, agent: Name, class: Name, limit: usize, turn: &mut Turn) {

@@ -1,6 +1,6 @@
 //! The graph of a workflow: one node per action, edges along data and `dependsOn`.
 
-use crate::render::layout::{Layout, layout};
+use crate::render::layout::{Layout, Place, layout};
 use catena_model::{Action, Condition, InputSource, Library, Name, Workflow};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -186,8 +186,28 @@ impl Graph {
     /// A picture that needs nothing else.
     pub(crate) fn to_svg(&self) -> String {
         let Layout { boxes, width, height } = layout(self);
+        // Edges that would run through other nodes go around them, on both sides in turn.
+        let mut side = 1.0;
+        let detours: Vec<f64> = self
+            .edges
+            .iter()
+            .map(|e| {
+                let reach = detour(&boxes, e);
+                if reach > 0.0 {
+                    side = -side;
+                }
+                reach * side
+            })
+            .collect();
+        let sides = |sign: f64| {
+            let ends = self.edges.iter().zip(&detours);
+            ends.map(|(e, d)| (boxes[e.from].middle() * sign).max(boxes[e.to].middle() * sign) + d * sign)
+                .fold(0.0, f64::max)
+        };
+        let (left, right) = ((-sides(-1.0)).min(0.0) - 4.0, sides(1.0).max(width) + 4.0);
+        let width = right - left;
         let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{left:.0} 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
              font-family=\"system-ui, sans-serif\" font-size=\"13\">\n<style>\
              .node{{fill:#fff;stroke:#4a6fa5;stroke-width:1.5}}.more{{fill:#dfe8f3;stroke:#4a6fa5}}\
              .edge{{fill:none;stroke:#7a8aa0;stroke-width:1.5}}.order{{stroke-dasharray:5 4}}.when{{stroke-dasharray:6 3}}\
@@ -196,14 +216,16 @@ impl Graph {
              </style>\n<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">\
              <path d=\"M0 0 8 4 0 8z\" fill=\"#7a8aa0\"/></marker></defs>\n"
         );
-        for e in &self.edges {
+        for (e, detour) in self.edges.iter().zip(&detours) {
             let (a, b) = (&boxes[e.from], &boxes[e.to]);
-            let (x1, y1, x2, y2) = (a.x + a.width / 2.0, a.y + a.height, b.x + b.width / 2.0, b.y - 1.0);
-            let bend = ((y2 - y1) / 2.0).max(18.0);
+            let (x1, y1, x2, y2) = (a.middle(), a.y + a.height, b.middle(), b.y - 1.0);
+            let bend = ((y2 - y1) / 2.0).clamp(18.0, 70.0);
+            // A curve comes to three quarters of the way to its control points.
+            let (c1, c2) = (x1 + detour / 0.75, x2 + detour / 0.75);
             let class = if e.order_only { "edge order" } else { "edge" };
             let _ = writeln!(
                 out,
-                "<path class=\"{class}\" marker-end=\"url(#a)\" d=\"M{x1:.1} {y1:.1}C{x1:.1} {:.1} {x2:.1} {:.1} {x2:.1} {y2:.1}\"/>",
+                "<path class=\"{class}\" marker-end=\"url(#a)\" d=\"M{x1:.1} {y1:.1}C{c1:.1} {:.1} {c2:.1} {:.1} {x2:.1} {y2:.1}\"/>",
                 y1 + bend,
                 y2 - bend
             );
@@ -245,6 +267,18 @@ impl Graph {
         out.push_str("</svg>\n");
         out
     }
+}
+
+/// How far an edge has to go to the side so that it does not run through other nodes.
+fn detour(boxes: &[Place], e: &Edge) -> f64 {
+    let (a, b) = (&boxes[e.from], &boxes[e.to]);
+    let (y1, y2) = (a.y + a.height, b.y);
+    let in_the_way = boxes.iter().filter(|n| n.y >= y1 && n.y + n.height <= y2).filter_map(|n| {
+        let x = a.middle() + (b.middle() - a.middle()) * (n.y - y1) / (y2 - y1);
+        let distance = n.width / 2.0 + 10.0 - (x - n.middle()).abs();
+        (distance > 0.0).then_some(distance)
+    });
+    in_the_way.fold(0.0, f64::max)
 }
 
 /// The program a script starts with, if it is as simple as that.

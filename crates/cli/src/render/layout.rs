@@ -28,6 +28,13 @@ pub(crate) struct Place {
     pub(crate) height: f64,
 }
 
+impl Place {
+    /// The middle of its width.
+    pub(crate) fn middle(&self) -> f64 {
+        self.x + self.width / 2.0
+    }
+}
+
 pub(crate) fn layout(graph: &Graph) -> Layout {
     let layers = layers(graph);
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); layers.iter().max().map_or(0, |m| m + 1)];

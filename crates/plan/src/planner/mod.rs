@@ -11,6 +11,8 @@
 
 mod chains;
 mod loops;
+#[cfg(test)]
+mod properties;
 
 use crate::program::{
     ActionPlace, ActionTemplate, ConditionTemplate, ExecuteTemplate, ForTemplate, Program, Source,

@@ -1,0 +1,198 @@
+//! What holds for every workflow, whatever the order in which its tasks end.
+
+use crate::{ChainPolicy, PlanOptions, Planner, Program};
+use catena_model::chain::ProcessChain;
+use catena_model::{Direction, LoadOptions, load_text};
+use proptest::prelude::*;
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An action of a random workflow; numbers choose among what came before.
+#[derive(Clone, Debug)]
+struct Spec {
+    inputs: Vec<prop::sample::Index>,
+    waits: Vec<prop::sample::Index>,
+    /// Whether it is a loop over a list: one that came before, or a constant of this length.
+    loops: Option<(bool, usize)>,
+    /// Which capability its service requires.
+    capability: usize,
+}
+
+fn specs() -> impl Strategy<Value = Vec<Spec>> {
+    let spec = (
+        prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        prop::collection::vec(any::<prop::sample::Index>(), 0..2),
+        prop::option::weighted(0.35, (any::<bool>(), 0..4usize)),
+        0..3usize,
+    );
+    let spec = spec.prop_map(|(inputs, waits, loops, capability)| Spec { inputs, waits, loops, capability });
+    prop::collection::vec(spec, 1..14)
+}
+
+/// The workflow: action `a3` writes `v3`, which is a list if the action is a loop.
+fn workflow(specs: &[Spec]) -> String {
+    let mut out = String::from("services:\n");
+    for c in 0..3 {
+        let _ = writeln!(
+            out,
+            "  - {{id: s{c}, path: x, requiredCapabilities: [c{c}], parameters: [{{id: i, type: input, cardinality: 0..n}}, {{id: o, type: output, cardinality: 1..1}}]}}"
+        );
+    }
+    let constants: Vec<String> =
+        (0..4).map(|n| format!("{{id: list{n}, value: {:?}}}", vec!["x"; n])).collect();
+    let _ = writeln!(out, "vars: [{}]\nactions:", constants.join(", "));
+    for (n, spec) in specs.iter().enumerate() {
+        let mut inputs: BTreeSet<usize> = BTreeSet::new();
+        let mut waits: BTreeSet<usize> = BTreeSet::new();
+        if n > 0 {
+            inputs.extend(spec.inputs.iter().map(|i| i.index(n)));
+            waits.extend(spec.waits.iter().map(|i| i.index(n)));
+        }
+        let inputs: Vec<String> = inputs.iter().map(|i| format!("{{id: i, var: v{i}}}")).collect();
+        let waits: Vec<String> = waits.iter().map(|w| format!("a{w}")).collect();
+        let (inputs, waits) = (inputs.join(", "), waits.join(", "));
+        let service = format!("s{}", spec.capability);
+        match spec.loops {
+            None => {
+                let _ = writeln!(
+                    out,
+                    "  - {{type: execute, id: a{n}, service: {service}, dependsOn: [{waits}], inputs: [{inputs}], outputs: [{{id: o, var: v{n}}}]}}"
+                );
+            }
+            Some((earlier, length)) => {
+                let list = if earlier && n > 0 { format!("v{}", n - 1) } else { format!("list{length}") };
+                let comma = if inputs.is_empty() { "" } else { ", " };
+                let _ = writeln!(
+                    out,
+                    "  - {{type: for, id: a{n}, input: {list}, enumerator: e{n}, output: v{n}, yieldToOutput: o{n}, dependsOn: [{waits}], actions: [{{type: execute, id: t{n}, service: {service}, inputs: [{{id: i, var: e{n}}}{comma}{inputs}], outputs: [{{id: o, var: o{n}}}]}}]}}"
+                );
+            }
+        }
+    }
+    out
+}
+
+fn program(text: &str) -> Arc<Program> {
+    let loaded = load_text(Path::new("random.yaml"), text, &LoadOptions::default());
+    let problems: Vec<String> = loaded.diags.iter().map(|d| d.render(&loaded.sources).to_string()).collect();
+    let workflow = loaded.expanded.unwrap_or_else(|| panic!("{}\n{text}", problems.join("\n")));
+    Arc::new(Program::new(&workflow, &loaded.library).unwrap())
+}
+
+fn planner(program: &Arc<Program>, policy: ChainPolicy) -> Planner {
+    Planner::new(program.clone(), PlanOptions { tmp: "/t".into(), out: "/o".into(), policy })
+}
+
+/// What happened: a chain was made, or the one with this number succeeded.
+#[derive(Clone, Debug)]
+enum Event {
+    Made(Box<ProcessChain>),
+    Succeeded(u64),
+}
+
+fn results(chain: &ProcessChain) -> Vec<Vec<Vec<String>>> {
+    let outputs = |e: &catena_model::chain::Executable| {
+        e.outputs().map(|o| vec![o.variable.value.to_string()]).collect()
+    };
+    chain.executables.iter().map(outputs).collect()
+}
+
+/// Plans and executes to the end, ending chains in an order that `choices` decides.
+fn drive(
+    program: &Arc<Program>,
+    policy: ChainPolicy,
+    choices: &[prop::sample::Index],
+) -> (Planner, Vec<Event>) {
+    let mut planner = planner(program, policy);
+    let mut history = Vec::new();
+    let mut open: Vec<(u64, ProcessChain)> = Vec::new();
+    let mut choices = choices.iter().cycle();
+    loop {
+        // Sometimes results arrive before everything that could run is planned.
+        let eager = choices.next().is_some_and(|c| c.index(3) > 0);
+        while eager || open.is_empty() {
+            let seq = planner.chain_count();
+            let Some(chain) = planner.next_chain().unwrap() else { break };
+            history.push(Event::Made(Box::new(chain.clone())));
+            open.push((seq, chain));
+        }
+        if open.is_empty() {
+            return (planner, history);
+        }
+        let chosen = choices.next().map_or(0, |c| c.index(open.len()));
+        let (seq, chain) = open.swap_remove(chosen);
+        planner.chain_succeeded(seq, results(&chain));
+        history.push(Event::Succeeded(seq));
+    }
+}
+
+fn task_names(history: &[Event]) -> BTreeSet<String> {
+    let made = history.iter().filter_map(|e| if let Event::Made(c) = e { Some(c) } else { None });
+    made.flat_map(|c| c.executables.iter().map(|t| t.id.to_string())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_task_runs_once_and_after_what_it_needs(specs in specs(), choices in prop::collection::vec(any::<prop::sample::Index>(), 40)) {
+        let program = program(&workflow(&specs));
+        let (planner, history) = drive(&program, ChainPolicy::Split, &choices);
+        prop_assert!(planner.is_finished(), "{:?}", planner.waiting_actions(10));
+        let mut produced: HashSet<String> = HashSet::from(["x".to_owned()]);
+        let mut seen = HashSet::new();
+        let mut chains: Vec<&ProcessChain> = Vec::new();
+        for event in &history {
+            match event {
+                Event::Made(chain) => {
+                    let mut inside = produced.clone();
+                    for task in &chain.executables {
+                        prop_assert!(seen.insert(task.id.clone()), "{} runs twice", task.id);
+                        for a in &task.arguments {
+                            let value = a.variable.value.to_string();
+                            match a.direction {
+                                Direction::Input => prop_assert!(inside.contains(&value), "{} uses {value} too early", task.id),
+                                Direction::Output => { inside.insert(value); }
+                            }
+                        }
+                    }
+                    prop_assert!(chain.required_capabilities.len() == 1, "a chain was not cut");
+                    chains.push(chain);
+                }
+                Event::Succeeded(seq) => {
+                    produced.extend(results(chains[*seq as usize]).into_iter().flatten().flatten());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn neither_the_order_of_results_nor_the_cutting_changes_what_runs(specs in specs(), a in prop::collection::vec(any::<prop::sample::Index>(), 40), b in prop::collection::vec(any::<prop::sample::Index>(), 40)) {
+        let program = program(&workflow(&specs));
+        let expected = task_names(&drive(&program, ChainPolicy::Split, &a).1);
+        for policy in [ChainPolicy::Split, ChainPolicy::Union, ChainPolicy::Single] {
+            prop_assert_eq!(&task_names(&drive(&program, policy, &b).1), &expected);
+        }
+    }
+
+    #[test]
+    fn a_replayed_planner_makes_the_same_chains(specs in specs(), choices in prop::collection::vec(any::<prop::sample::Index>(), 40)) {
+        let program = program(&workflow(&specs));
+        let (_, history) = drive(&program, ChainPolicy::Split, &choices);
+        let mut again = planner(&program, ChainPolicy::Split);
+        let mut chains: Vec<ProcessChain> = Vec::new();
+        for event in &history {
+            match event {
+                Event::Made(chain) => {
+                    let made = again.next_chain().unwrap();
+                    prop_assert_eq!(made.as_ref(), Some(&**chain));
+                    chains.extend(made);
+                }
+                Event::Succeeded(seq) => again.chain_succeeded(*seq, results(&chains[*seq as usize])),
+            }
+        }
+        prop_assert!(again.is_finished());
+    }
+}
