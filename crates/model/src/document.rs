@@ -5,7 +5,7 @@ use crate::diag::{Diagnostics, Sources, Span};
 use crate::expand::expand_macros;
 use crate::library::Library;
 use crate::long::{self, LongReader};
-use crate::read::Context;
+use crate::read::{Context, Note};
 use crate::short::ShortReader;
 use crate::validate::{included_macros, validate_macro, validate_workflow};
 use crate::workflow::{Macro, Service, Workflow};
@@ -130,8 +130,15 @@ impl<'o> Loader<'o> {
 
     fn document(mut self, path: &Path, text: Arc<str>) -> Loaded {
         let source = self.sources.add(path, text.clone());
-        let mut documents = yaml::parse(&text, source, &mut self.diags);
+        let mut reader = LongReader::default();
+        let mut ctx: Option<Context> = None;
+        let mut read_action = |node: Node, has_id: bool| {
+            let ctx = ctx.get_or_insert_with(|| Context::new(if has_id { "macro" } else { "workflow" }));
+            reader.stream_action(ctx, &node);
+        };
+        let mut documents = yaml::parse_streaming(&text, source, &mut self.diags, Some(&mut read_action));
         drop(text);
+        let early = ctx.map(|ctx| ctx.diags).unwrap_or_default();
         documents.retain(|d| !d.is_null());
         let directory =
             path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
@@ -156,7 +163,8 @@ impl<'o> Loader<'o> {
                 self.finish(path, DocumentKind::Services, None)
             }
             DocumentKind::Macros => {
-                self.macros(node);
+                self.diags.extend(early);
+                self.macros_with(node, reader);
                 let macros: Vec<Macro> =
                     self.library.macros().filter(|m| m.span.source == source).cloned().collect();
                 for m in macros {
@@ -172,21 +180,22 @@ impl<'o> Loader<'o> {
                 if let Some(macros) = node.get("macros") {
                     self.macros(macros);
                 }
-                let workflow = self.workflow(node, &directory);
+                self.diags.extend(early);
+                let workflow = self.workflow(node, &directory, reader);
                 drop(documents);
                 self.finish(path, DocumentKind::Workflow, workflow)
             }
         }
     }
 
-    fn workflow(&mut self, node: &Node, directory: &Path) -> Option<Workflow> {
+    /// `reader` has read the actions already.
+    fn workflow(&mut self, node: &Node, directory: &Path, mut reader: LongReader) -> Option<Workflow> {
         let mut ctx = Context::new("workflow");
         let (workflow, services, macros) = if is_short_form(node) {
             let mut reader = ShortReader::new(directory, &self.options.inputs, &mut self.sources);
             let workflow = reader.workflow(&mut ctx, node);
             (workflow, reader.services, reader.macros)
         } else {
-            let mut reader = LongReader::default();
             let mut workflow = reader.workflow(&mut ctx, node);
             if let Some(workflow) = &mut workflow {
                 override_variables(&mut ctx, workflow, &self.options.inputs);
@@ -267,7 +276,7 @@ impl<'o> Loader<'o> {
             if item.is_null() {
                 continue;
             }
-            ctx.enter("services", Some(i), None);
+            ctx.enter("services", Some(i), Note::None);
             if let Some(s) = long::service(&mut ctx, item) {
                 self.add_service(s);
             }
@@ -277,8 +286,12 @@ impl<'o> Loader<'o> {
     }
 
     fn macros(&mut self, node: &Node) {
+        self.macros_with(node, LongReader::default());
+    }
+
+    /// `reader` may have read the actions of a single macro already.
+    fn macros_with(&mut self, node: &Node, mut reader: LongReader) {
         let mut ctx = Context::new("macro");
-        let mut reader = LongReader::default();
         let items = node.as_seq().unwrap_or(std::slice::from_ref(node));
         for item in items.iter().filter(|n| !n.is_null()) {
             if let Some(m) = reader.macro_definition(&mut ctx, item) {

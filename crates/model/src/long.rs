@@ -4,7 +4,7 @@ use crate::Name;
 use crate::condition::Condition;
 use crate::diag::Span;
 use crate::quantity::Cardinality;
-use crate::read::{Context, Fields};
+use crate::read::{Context, Fields, Note};
 use crate::template::Template;
 use crate::workflow::{
     Action, Direction, Execute, ExecuteOptions, ForEach, Include, Input, InputSource, Macro, MacroParameter,
@@ -24,6 +24,9 @@ pub(crate) struct LongReader {
     inline_ids: HashSet<Name>,
     /// Services written inside actions with `run:`.
     pub(crate) inline_services: Vec<Service>,
+    /// Actions that were read while the document was parsed.
+    streamed: Vec<Action>,
+    streamed_count: usize,
 }
 
 impl LongReader {
@@ -45,7 +48,8 @@ impl LongReader {
             policy
         });
         let vars = Self::variables(ctx, f.take("vars"));
-        let actions = self.actions(ctx, f.take("actions"));
+        let mut actions = std::mem::take(&mut self.streamed);
+        actions.extend(self.actions(ctx, f.take("actions")));
         let results = Self::results(ctx, f.take("results"));
         // Read by the loader, which knows about services and macros from elsewhere too.
         f.take("services");
@@ -87,17 +91,30 @@ impl LongReader {
         let items = ctx.seq(node);
         let mut out = Vec::with_capacity(items.len());
         for (i, n) in items.iter().enumerate() {
-            let text = |key| n.get(key).and_then(Node::as_str).unwrap_or("");
-            let note = match text("type") {
-                "for" => Name::new_static("for-each"),
-                "include" => smol_str::format_smolstr!("include {}", text("macro")),
-                _ => smol_str::format_smolstr!("execute {}", text("service")),
-            };
-            ctx.enter("actions", Some(i), Some(note));
-            out.extend(self.action(ctx, n));
-            ctx.leave();
+            out.extend(self.numbered_action(ctx, i, n));
         }
         out
+    }
+
+    fn numbered_action(&mut self, ctx: &mut Context, number: usize, node: &Node) -> Option<Action> {
+        let text = |key| Name::new(node.get(key).and_then(Node::as_str).unwrap_or(""));
+        let note = match text("type").as_str() {
+            "for" => Note::Kind("for-each", Name::default()),
+            "include" => Note::Kind("include", text("macro")),
+            _ => Note::Kind("execute", text("service")),
+        };
+        ctx.enter("actions", Some(number), note);
+        let action = self.action(ctx, node);
+        ctx.leave();
+        action
+    }
+
+    /// Reads an action of the document's own list while the document is still being parsed.
+    pub(crate) fn stream_action(&mut self, ctx: &mut Context, node: &Node) {
+        let number = self.streamed_count;
+        self.streamed_count += 1;
+        let action = self.numbered_action(ctx, number, node);
+        self.streamed.extend(action);
     }
 
     fn action(&mut self, ctx: &mut Context, node: &Node) -> Option<Action> {
@@ -322,7 +339,8 @@ impl LongReader {
             Some(MacroParameter { id: id?, direction: direction?, default, span: n.span })
         });
         let mut vars = Self::variables(ctx, f.take("vars"));
-        let actions = self.actions(ctx, f.take("actions"));
+        let mut actions = std::mem::take(&mut self.streamed);
+        actions.extend(self.actions(ctx, f.take("actions")));
         vars.append(&mut self.inline);
         f.finish(ctx);
         Some(Macro { id: id?, name, description, parameters, vars, actions, span: node.span })

@@ -14,7 +14,17 @@ use std::fmt::Write;
 pub(crate) struct Segment {
     name: &'static str,
     index: Option<usize>,
-    note: Option<Name>,
+    note: Note,
+}
+
+/// What is said about a step of a path, put into words only when somebody reads it.
+#[derive(Clone, Debug)]
+pub(crate) enum Note {
+    None,
+    /// A kind of action and what it is about, such as `execute cp`.
+    Kind(&'static str, Name),
+    /// A name.
+    Name(Name),
 }
 
 /// Where the reader is, and what it found wrong so far.
@@ -27,11 +37,11 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(root: &'static str) -> Self {
         let mut ctx = Self::default();
-        ctx.enter(root, None, None);
+        ctx.enter(root, None, Note::None);
         ctx
     }
 
-    pub(crate) fn enter(&mut self, name: &'static str, index: Option<usize>, note: Option<Name>) {
+    pub(crate) fn enter(&mut self, name: &'static str, index: Option<usize>, note: Note) {
         self.path.push(Segment { name, index, note });
     }
 
@@ -46,7 +56,7 @@ impl Context {
         index: Option<usize>,
         f: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        self.enter(name, index, None);
+        self.enter(name, index, Note::None);
         let result = f(self);
         self.leave();
         result
@@ -62,9 +72,12 @@ impl Context {
             if let Some(i) = segment.index {
                 let _ = write!(out, "[{i}]");
             }
-            if let Some(note) = &segment.note {
-                let _ = write!(out, "({note})");
-            }
+            let _ = match &segment.note {
+                Note::None => Ok(()),
+                Note::Kind(kind, name) if name.is_empty() => write!(out, "({kind})"),
+                Note::Kind(kind, name) => write!(out, "({kind} {name})"),
+                Note::Name(name) => write!(out, "({name})"),
+            };
         }
         out
     }

@@ -8,7 +8,7 @@ use crate::condition::Condition;
 use crate::diag::{Sources, Span};
 use crate::long::{inline_service, inline_service_id};
 use crate::policy::{RetryPolicy, TimeoutPolicy};
-use crate::read::{Context, Fields};
+use crate::read::{Context, Fields, Note};
 use crate::template::{Part, Template};
 use crate::workflow::{
     Action, Direction, Execute, ExecuteOptions, ForEach, Include, Input, InputSource, Macro, MacroParameter,
@@ -92,7 +92,7 @@ impl<'a> ShortReader<'a> {
         let mut actions = Vec::new();
         for (key, step) in steps {
             let Some(id) = ctx.string(key) else { continue };
-            ctx.enter("steps", None, Some(id.clone()));
+            ctx.enter("steps", None, Note::Name(id.clone()));
             actions.extend(self.step(ctx, id, key.span, step));
             ctx.leave();
         }
@@ -110,7 +110,7 @@ impl<'a> ShortReader<'a> {
         let mut out = Vec::new();
         for (key, value) in entries {
             let Some(id) = ctx.string(key) else { continue };
-            ctx.enter("inputs", None, Some(id.clone()));
+            ctx.enter("inputs", None, Note::Name(id.clone()));
             let given = self.overrides.iter().rev().find(|(name, _)| *name == id);
             let (value, span) =
                 given.map_or_else(|| (value.to_value(), value.span), |(_, v)| (v.clone(), key.span));

@@ -6,7 +6,7 @@
 use crate::Name;
 use crate::diag::{Diagnostics, Span};
 use crate::library::Library;
-use crate::read::Context;
+use crate::read::{Context, Note};
 use crate::workflow::{
     Action, Direction, Execute, ForEach, Include, Input, InputSource, Macro, Output, Service,
     ServiceParameter, Variable, Workflow,
@@ -109,7 +109,7 @@ impl<'w> Validator<'w> {
 
     fn visit_list(&mut self, actions: &'w [Action], f: &mut Visit<'_, 'w>) {
         for (i, action) in actions.iter().enumerate() {
-            self.ctx.enter("actions", Some(i), Some(note(action)));
+            self.ctx.enter("actions", Some(i), note(action));
             let before = self.ctx.diags.error_count();
             f(self, action);
             if self.ctx.diags.error_count() > before {
@@ -135,7 +135,7 @@ impl<'w> Validator<'w> {
             }
         };
         for (i, var) in self.vars.iter().enumerate() {
-            self.ctx.enter("vars", Some(i), None);
+            self.ctx.enter("vars", Some(i), Note::None);
             check(self, &var.id, var.span);
             self.ctx.leave();
         }
@@ -175,7 +175,7 @@ impl<'w> Validator<'w> {
             }
         };
         for (i, var) in self.vars.iter().enumerate() {
-            self.ctx.enter("vars", Some(i), None);
+            self.ctx.enter("vars", Some(i), Note::None);
             check(self, &var.id, var.span);
             self.ctx.leave();
         }
@@ -249,7 +249,7 @@ impl<'w> Validator<'w> {
     fn macro_parameters(&mut self, m: &'w Macro, outputs: &HashSet<&str>) {
         let mut seen = HashSet::new();
         for (i, p) in m.parameters.iter().enumerate() {
-            self.ctx.enter("parameters", Some(i), None);
+            self.ctx.enter("parameters", Some(i), Note::None);
             if !seen.insert(&p.id) {
                 self.ctx.error(
                     "duplicate-parameter",
@@ -499,7 +499,7 @@ impl<'w> Validator<'w> {
         let outputs = actions.iter().flat_map(Action::output_vars);
         frames.push(outputs.map(|(id, _)| id.as_str()).collect());
         for (i, action) in actions.iter().enumerate() {
-            self.ctx.enter("actions", Some(i), Some(note(action)));
+            self.ctx.enter("actions", Some(i), note(action));
             for (id, span) in used_vars(action) {
                 let visible = frames.iter().any(|f| f.contains(id.as_str()));
                 if !self.has_value(id) && produced.contains(id.as_str()) && !visible {
@@ -621,11 +621,11 @@ fn flat_len(items: &[Value]) -> usize {
 }
 
 /// How an action is named in paths.
-fn note(action: &Action) -> Name {
+fn note(action: &Action) -> Note {
     match action {
-        Action::Execute(a) => smol_str::format_smolstr!("execute {}", a.service),
-        Action::For(_) => Name::new_static("for-each"),
-        Action::Include(a) => smol_str::format_smolstr!("include {}", a.macro_id),
+        Action::Execute(a) => Note::Kind("execute", a.service.clone()),
+        Action::For(_) => Note::Kind("for-each", Name::default()),
+        Action::Include(a) => Note::Kind("include", a.macro_id.clone()),
     }
 }
 

@@ -42,7 +42,25 @@ pub enum Data {
 
 /// Reads all documents of a text. Syntax errors go to `diags`; what was read before them is returned.
 pub fn parse(text: &str, source: u16, diags: &mut Diagnostics) -> Vec<Node> {
-    let mut builder = Builder { source, ..Builder::default() };
+    parse_streaming(text, source, diags, None)
+}
+
+/// Takes an item of the list under [`STREAMED_KEY`], and whether the mapping around it has an `id`.
+pub(crate) type Consumer<'c> = &'c mut dyn FnMut(Node, bool);
+
+/// The list of a document that may have very many items. A consumer gets them one by one, so that they are
+/// never all in memory as nodes.
+const STREAMED_KEY: &str = "actions";
+
+/// Like [`parse`], but gives the items of the document's list of actions to `consumer` as soon as they are
+/// read, and leaves the list empty.
+pub(crate) fn parse_streaming(
+    text: &str,
+    source: u16,
+    diags: &mut Diagnostics,
+    consumer: Option<Consumer<'_>>,
+) -> Vec<Node> {
+    let mut builder = Builder { source, consumer, ..Builder::default() };
     for event in Parser::new_from_str(text) {
         let outcome = match event {
             Ok((event, span)) => builder.accept(event, span),
@@ -57,13 +75,14 @@ pub fn parse(text: &str, source: u16, diags: &mut Diagnostics) -> Vec<Node> {
 }
 
 #[derive(Default)]
-struct Builder {
+struct Builder<'c> {
     source: u16,
     stack: Vec<Open>,
     documents: Vec<Node>,
     anchors: HashMap<usize, (Node, u64)>,
     nodes: u64,
     aliased: u64,
+    consumer: Option<Consumer<'c>>,
 }
 
 struct Open {
@@ -80,7 +99,7 @@ enum OpenKind {
 
 type Problem = (String, Span);
 
-impl Builder {
+impl Builder<'_> {
     fn place(&self, start: saphyr_parser::Marker, end: saphyr_parser::Marker) -> Span {
         let len = if start.line() == end.line() { end.col().saturating_sub(start.col()) } else { 1 };
         Span {
@@ -153,7 +172,26 @@ impl Builder {
         }
     }
 
+    /// Whether a node that is complete now is an item of the list that is streamed, and if so whether the
+    /// mapping around the list has an `id`.
+    fn is_streamed(&self) -> Option<bool> {
+        let [Open { kind: OpenKind::Map(entries, Some(key)), .. }, Open { kind: OpenKind::Seq(_), .. }] =
+            &self.stack[..]
+        else {
+            return None;
+        };
+        (key.as_str() == Some(STREAMED_KEY)).then(|| entries.iter().any(|(k, _)| k.as_str() == Some("id")))
+    }
+
     fn add(&mut self, node: Node) -> Result<(), Problem> {
+        if self.consumer.is_some()
+            && self.documents.is_empty()
+            && let Some(has_id) = self.is_streamed()
+            && let Some(consumer) = &mut self.consumer
+        {
+            consumer(node, has_id);
+            return Ok(());
+        }
         match self.stack.last_mut().map(|open| &mut open.kind) {
             None => self.documents.push(node),
             Some(OpenKind::Seq(items)) => items.push(node),

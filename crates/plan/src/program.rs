@@ -54,8 +54,8 @@ pub(crate) struct ExecuteTemplate {
     pub(crate) outputs: Vec<OutputTemplate>,
     pub(crate) waits_for: Vec<ActionPlace>,
     pub(crate) options: Option<Box<ExecuteOptions>>,
-    pub(crate) when: Option<ConditionTemplate>,
-    pub(crate) resources: Resources,
+    pub(crate) when: Option<Box<ConditionTemplate>>,
+    pub(crate) resources: Arc<Resources>,
 }
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(crate) struct ForTemplate {
     pub(crate) yields: Vec<Source>,
     pub(crate) yield_to_input: Option<Source>,
     pub(crate) waits_for: Vec<ActionPlace>,
-    pub(crate) when: Option<ConditionTemplate>,
+    pub(crate) when: Option<Box<ConditionTemplate>>,
 }
 
 #[derive(Debug)]
@@ -166,6 +166,7 @@ impl Program {
             actions: HashMap::new(),
             inner: HashMap::new(),
             constants: HashMap::new(),
+            resources: Vec::new(),
         };
         for var in &workflow.vars {
             if let Some(value) = &var.value {
@@ -207,6 +208,7 @@ struct Compiler<'w> {
     /// The body of the for-each action at a place.
     inner: HashMap<(usize, u32), usize>,
     constants: HashMap<&'w str, Arc<Value>>,
+    resources: Vec<Arc<Resources>>,
 }
 
 impl<'w> Compiler<'w> {
@@ -316,10 +318,10 @@ impl<'w> Compiler<'w> {
         Ok(out)
     }
 
-    fn condition(&mut self, condition: Option<&Condition>, body: usize) -> Option<ConditionTemplate> {
+    fn condition(&mut self, condition: Option<&Condition>, body: usize) -> Option<Box<ConditionTemplate>> {
         condition.map(|c| {
             let names = c.names().into_iter().map(|n| (n.clone(), self.source(&n, body))).collect();
-            ConditionTemplate { condition: c.clone(), names }
+            Box::new(ConditionTemplate { condition: c.clone(), names })
         })
     }
 
@@ -337,6 +339,18 @@ impl<'w> Compiler<'w> {
         self.services.push(PlannedService { service, script, capabilities });
         self.service_index.insert(a.service.clone(), self.services.len() - 1);
         Ok(self.services.len() - 1)
+    }
+
+    /// Few actions need something special, so those that need the same share it.
+    fn shared_resources(&mut self, resources: Option<&Resources>) -> Arc<Resources> {
+        let default = Resources::default();
+        let wanted = resources.unwrap_or(&default);
+        if let Some(known) = self.resources.iter().find(|r| ***r == *wanted) {
+            return known.clone();
+        }
+        let fresh = Arc::new(wanted.clone());
+        self.resources.push(fresh.clone());
+        fresh
     }
 
     fn execute(&mut self, a: &Execute, body: usize) -> Result<ExecuteTemplate, ProgramError> {
@@ -372,8 +386,8 @@ impl<'w> Compiler<'w> {
             });
         }
         let options = a.options();
-        let resources =
-            options.resources.clone().or_else(|| definition.resources.clone()).unwrap_or_default();
+        let resources = options.resources.as_ref().or(definition.resources.as_ref());
+        let resources = self.shared_resources(resources);
         Ok(ExecuteTemplate {
             id: a.id.clone(),
             service,

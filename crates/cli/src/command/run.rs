@@ -22,8 +22,7 @@ const PRETEND_SLOTS: u64 = 512;
 
 /// What to do in this session.
 struct Session<'a> {
-    loaded: Loaded,
-    definition: Definition,
+    work: Work,
     project: Project,
     agent: &'a AgentArgs,
     show: ShowArgs,
@@ -31,6 +30,27 @@ struct Session<'a> {
     new: bool,
     /// Go on with this very run.
     retry: Option<RunId>,
+}
+
+/// A workflow that is ready to run. The document it was read from is not kept: it may be large.
+struct Work {
+    name: String,
+    definition: Definition,
+    fingerprint: String,
+    program: Arc<Program>,
+    directory: PathBuf,
+}
+
+impl Work {
+    fn new(loaded: Loaded, definition: Definition) -> Result<Self, String> {
+        let workflow = loaded.expanded.as_ref().ok_or("only workflows can be run")?;
+        let name = workflow.name.clone().unwrap_or_else(|| default_name(&definition.workflow));
+        let fingerprint = definition.fingerprint(&loaded);
+        let definition = definition.with_text(&loaded);
+        let directory = absolute(&loaded.directory)?;
+        let program = Program::new(workflow, &loaded.library).map_err(|e| e.to_string())?;
+        Ok(Self { name, definition, fingerprint, program: Arc::new(program), directory })
+    }
 }
 
 pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
@@ -50,8 +70,7 @@ pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
     };
     let pretend = args.dry_run.is_some();
     let session = Session {
-        loaded,
-        definition,
+        work: Work::new(loaded, definition)?,
         project,
         agent: &args.agent,
         show: args.show,
@@ -103,8 +122,7 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
         ));
     }
     let session = Session {
-        loaded,
-        definition,
+        work: Work::new(loaded, definition)?,
         project,
         agent: &args.agent,
         show: args.show,
@@ -125,9 +143,8 @@ fn now() -> i64 {
 
 impl Session<'_> {
     fn start(self, state: &Path) -> Outcome {
-        let name = self.loaded.expanded.as_ref().and_then(|w| w.name.clone());
-        let name = name.unwrap_or_else(|| default_name(&self.definition.workflow));
-        let state = StateDirectory::own(state, &format!("running {name}")).map_err(|e| e.to_string())?;
+        let state =
+            StateDirectory::own(state, &format!("running {}", self.work.name)).map_err(|e| e.to_string())?;
         let ended = end_leftovers(state.path());
         if ended > 0 {
             eprintln!("note: {ended} tasks of a killed catena were still running and have been ended");
@@ -136,7 +153,7 @@ impl Session<'_> {
             tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|e| e.to_string())?;
         let stop = watch_signals()?;
         let mut display = Display::new(self.show);
-        let summary = runtime.block_on(self.drive(&state, name, &mut display, stop));
+        let summary = runtime.block_on(self.drive(&state, &mut display, stop));
         display.close();
         let summary = summary?;
         Ok(match summary.state {
@@ -152,20 +169,17 @@ impl Session<'_> {
     async fn drive(
         &self,
         state: &StateDirectory,
-        name: String,
         display: &mut Display,
         stop: watch::Receiver<StopWish>,
     ) -> Result<RunSummary, String> {
         let store: Arc<dyn Store> = Arc::new(state.store().map_err(|e| e.to_string())?);
-        let (run, resumed) = self.find_or_create(&*store, name).await?;
-        let workflow = self.loaded.expanded.as_ref().ok_or("only workflows can be run")?;
-        let program = Arc::new(Program::new(workflow, &self.loaded.library).map_err(|e| e.to_string())?);
-        let directory = absolute(&self.loaded.directory)?;
-        let context = state.context(run.id, &self.definition.workflow, &directory, &self.definition.out);
+        let (run, resumed) = self.find_or_create(&*store).await?;
+        let definition = &self.work.definition;
+        let context = state.context(run.id, &definition.workflow, &self.work.directory, &definition.out);
         let options = PlanOptions {
             tmp: context.tmp.to_string_lossy().into_owned(),
             out: context.out.to_string_lossy().into_owned(),
-            policy: self.definition.policy(),
+            policy: definition.policy(),
         };
         if self.retry.is_some() || resumed {
             let again = store.retry_failed(run.id).await.map_err(|e| e.to_string())?;
@@ -173,7 +187,9 @@ impl Session<'_> {
                 display.note(&format!("{again} chains that had failed are tried again"));
             }
         }
-        let planner = Driver::replay(&*store, run.id, program, options).await.map_err(|e| e.to_string())?;
+        let planner = Driver::replay(&*store, run.id, self.work.program.clone(), options)
+            .await
+            .map_err(|e| e.to_string())?;
         let bus: Arc<LocalBus> = Arc::new(LocalBus::default());
         let cache = self.open_cache(state)?;
         let agent =
@@ -196,7 +212,7 @@ impl Session<'_> {
         }
         let summary = summary.map_err(|e| e.to_string())?;
         let results = if summary.state == RunState::Succeeded && !self.pretend {
-            publish_results(&summary.results, &self.definition.out)
+            publish_results(&summary.results, &definition.out)
                 .map_err(|e| format!("results cannot be put in their place: {e}"))?
         } else {
             Vec::new()
@@ -206,23 +222,26 @@ impl Session<'_> {
     }
 
     /// The run to go on with, or a new one. Returns whether it goes on.
-    async fn find_or_create(&self, store: &dyn Store, name: String) -> Result<(Run, bool), String> {
+    async fn find_or_create(&self, store: &dyn Store) -> Result<(Run, bool), String> {
         let fail = |e: catena_store::StoreError| e.to_string();
-        let fingerprint = self.definition.fingerprint(&self.loaded);
+        let Work { name, definition, fingerprint, .. } = &self.work;
         if let Some(id) = self.retry {
             let run = store.run(id).await.map_err(fail)?.ok_or("the run is gone")?;
             return Ok((run, true));
         }
         let runs = store.runs().await.map_err(fail)?;
         // Only the newest run of this work: older ones were given up for it.
-        let same = runs.into_iter().find(|r| r.fingerprint == fingerprint);
+        let same = runs.into_iter().find(|r| r.fingerprint == *fingerprint);
         if let Some(run) = same.filter(|r| !self.new && r.state != RunState::Succeeded) {
             return Ok((run, true));
         }
-        let definition = self.definition.clone().with_text(&self.loaded);
-        let definition = serde_json::to_vec(&definition).map_err(|e| e.to_string())?;
-        let source = self.definition.workflow.to_string_lossy().into_owned();
-        let new = NewRun { name, source, fingerprint, definition, created: now() };
+        let new = NewRun {
+            name: name.clone(),
+            source: definition.workflow.to_string_lossy().into_owned(),
+            fingerprint: fingerprint.clone(),
+            definition: serde_json::to_vec(definition).map_err(|e| e.to_string())?,
+            created: now(),
+        };
         let id = store.create_run(&new).await.map_err(fail)?;
         let run = store.run(id).await.map_err(fail)?.ok_or("the new run is gone")?;
         Ok((run, false))

@@ -65,7 +65,7 @@ impl Planner {
         });
         let never = template.options.as_ref().and_then(|o| o.retries).is_some_and(|r| r.max_attempts == 0);
         let error = |message| PlanError { action: self.instance_name(instance), message };
-        Ok(from_skipped || never || !self.holds(template.when.as_ref(), scope).map_err(error)?)
+        Ok(from_skipped || never || !self.holds(template.when.as_deref(), scope).map_err(error)?)
     }
 
     fn skip(&mut self, instance: u32) {
@@ -169,7 +169,7 @@ impl Planner {
         let service = &self.program.services[template.service];
         if self.options.policy == ChainPolicy::Split
             && (service.capabilities != chain.capabilities
-                || Some(&template.resources) != chain.resources.as_ref())
+                || Some(&*template.resources) != chain.resources.as_ref())
         {
             return false;
         }
@@ -253,7 +253,7 @@ impl Planner {
                 .collect::<Vec<_>>(),
         );
         chain.resources = Some(match chain.resources.take() {
-            None => template.resources.clone(),
+            None => (*template.resources).clone(),
             Some(r) => r.max(&template.resources),
         });
         let options = template.options.as_deref();

@@ -38,7 +38,7 @@ impl Planner {
             let condition_known =
                 template.when.iter().flat_map(|w| &w.names).all(|(_, s)| self.is_known(s, scope));
             if condition_known {
-                if self.holds(template.when.as_ref(), scope).map_err(error)? {
+                if self.holds(template.when.as_deref(), scope).map_err(error)? {
                     self.unroll(l, scope, template)?;
                 } else {
                     self.skip_loop(l, instance);
