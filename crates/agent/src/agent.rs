@@ -279,7 +279,9 @@ impl Shared {
                 if self.arrivals.load(Ordering::Acquire) != arrivals {
                     return self.queue();
                 }
-                std::hint::spin_loop();
+                for _ in 0..20 {
+                    std::hint::spin_loop();
+                }
             }
             let queue = self.queue();
             if self.arrivals.load(Ordering::Acquire) != arrivals || queue.closing {
@@ -313,7 +315,7 @@ impl Shared {
             drop(queue);
             let started = now_millis();
             let clock = Instant::now();
-            let outcome = executor.chain(&job, &stop);
+            let (outcome, keys) = executor.chain(&job, &stop);
             let millis = clock.elapsed().as_secs_f64() * 1e3;
             queue = self.queue();
             queue.free.give(&job.chain.resources);
@@ -335,6 +337,7 @@ impl Shared {
                 ended: now_millis(),
                 millis,
             });
+            executor.remember(&job, &keys);
             queue = self.queue();
         }
     }

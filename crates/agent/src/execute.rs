@@ -34,19 +34,38 @@ pub(crate) fn now_millis() -> i64 {
 }
 
 impl Executor<'_> {
-    pub(crate) fn chain(&self, job: &Job, stop: &Stop) -> Outcome {
+    /// Executes a chain. Also returns what [`Executor::remember`] should know, once nobody waits any more.
+    pub(crate) fn chain(&self, job: &Job, stop: &Stop) -> (Outcome, Vec<(usize, TaskKey)>) {
         let mut staging = Staging::new(&job.context, job.attempt, &job.chain);
-        let outcome = self.tasks(job, stop, &mut staging);
+        let mut keys = Vec::new();
+        let outcome = self.tasks(job, stop, &mut staging, &mut keys);
         staging.clean();
-        match outcome {
+        let outcome = match outcome {
             Ok(results) => Outcome::Succeeded(results),
             Err(Trouble::Failed(failure)) => Outcome::Failed(Box::new(failure)),
             Err(Trouble::Cancelled(failure)) => Outcome::Cancelled(Box::new(failure)),
             Err(Trouble::Interrupted) => Outcome::Interrupted,
+        };
+        (outcome, keys)
+    }
+
+    /// Puts the results of tasks into the cache.
+    pub(crate) fn remember(&self, job: &Job, keys: &[(usize, TaskKey)]) {
+        let Some(cache) = self.cache else { return };
+        for (index, key) in keys {
+            let task = &job.chain.executables[*index];
+            // A result that cannot be remembered is still a result.
+            let _ = cache.record(&task_name(job, task), key, task);
         }
     }
 
-    fn tasks(&self, job: &Job, stop: &Stop, staging: &mut Staging) -> Result<Vec<TaskResult>, Trouble> {
+    fn tasks(
+        &self,
+        job: &Job,
+        stop: &Stop,
+        staging: &mut Staging,
+        keys: &mut Vec<(usize, TaskKey)>,
+    ) -> Result<Vec<TaskResult>, Trouble> {
         let mut done = Vec::with_capacity(job.chain.executables.len());
         let mut trouble = None;
         for (index, task) in job.chain.executables.iter().enumerate() {
@@ -72,11 +91,8 @@ impl Executor<'_> {
                 .unwrap_or_else(|| Trouble::Failed(last.map(|t| failure(t, message)).unwrap_or_default())));
         }
         let mut results = Vec::with_capacity(done.len());
-        for (task, (result, key)) in done {
-            if let (Some(cache), Some(key)) = (self.cache, key) {
-                // A result that cannot be remembered is still a result.
-                let _ = cache.record(&task_name(job, task), &key, task);
-            }
+        for (index, (_, (result, key))) in done.into_iter().enumerate() {
+            keys.extend(key.map(|key| (index, key)));
             results.push(result);
         }
         trouble.map_or(Ok(results), Err)

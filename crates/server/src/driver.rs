@@ -231,6 +231,10 @@ impl<'o> Driver<'o> {
             if self.inbox.try_receive(messages, 4096) > 0 {
                 return true;
             }
+            // Gently: the other half of this processor may be running the task.
+            for _ in 0..100 {
+                std::hint::spin_loop();
+            }
             tokio::task::yield_now().await;
         }
         false

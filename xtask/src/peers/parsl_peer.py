@@ -22,16 +22,15 @@ if __name__ == "__main__":
         address="127.0.0.1", max_workers_per_node=2, provider=LocalProvider(init_blocks=1, max_blocks=1)
     )
     with tempfile.TemporaryDirectory() as directory:
-        parsl.load(Config(executors=[executor], run_dir=directory, usage_tracking=0))
-        task().result()
-        start = time.perf_counter()
-        if shape == "chain":
-            last = None
-            for _ in range(n):
-                last = task(last)
-            last.result()
-        else:
-            for future in [task() for _ in range(n)]:
-                future.result()
-        print(time.perf_counter() - start)
-        parsl.clear()
+        with parsl.load(Config(executors=[executor], run_dir=directory, usage_tracking=0)):
+            task().result()
+            start = time.perf_counter()
+            if shape == "chain":
+                last = None
+                for _ in range(n):
+                    last = task(last)
+                last.result()
+            else:
+                for future in [task() for _ in range(n)]:
+                    future.result()
+            print(time.perf_counter() - start, flush=True)
