@@ -57,10 +57,10 @@ pub(crate) struct SourceArgs {
     /// The workflow file, or a directory with a workflow.yaml
     pub(crate) workflow: PathBuf,
     /// A file with services
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(long, value_name = "FILE")]
     pub(crate) services: Vec<PathBuf>,
     /// A file with macros
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(long, value_name = "FILE")]
     pub(crate) macros: Vec<PathBuf>,
     /// Set an input; the value is read as YAML
     #[arg(short, long = "input", value_name = "NAME=VALUE")]

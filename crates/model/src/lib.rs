@@ -11,6 +11,7 @@ mod convert;
 mod diag;
 mod document;
 mod expand;
+mod files;
 mod library;
 mod long;
 mod policy;

@@ -151,7 +151,7 @@ impl Session<'_> {
         }
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|e| e.to_string())?;
-        let stop = watch_signals()?;
+        let stop = watch_signals(state.path().to_path_buf())?;
         let mut display = Display::new(self.show);
         let summary = runtime.block_on(self.drive(&state, &mut display, stop));
         display.close();
@@ -307,7 +307,7 @@ fn total_memory() -> u64 {
 }
 
 /// The first Ctrl-C stops tasks and leaves the run so that it can go on; the second ends at once.
-fn watch_signals() -> Result<watch::Receiver<StopWish>, String> {
+fn watch_signals(state: PathBuf) -> Result<watch::Receiver<StopWish>, String> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let (sender, receiver) = watch::channel(StopWish::No);
     let mut signals =
@@ -320,6 +320,7 @@ fn watch_signals() -> Result<watch::Receiver<StopWish>, String> {
                 eprintln!("\nstopping tasks … (press Ctrl-C again to end at once)");
                 let _ = sender.send(StopWish::Interrupt);
             } else {
+                end_leftovers(&state);
                 std::process::exit(i32::from(EXIT_INTERRUPTED));
             }
         }

@@ -241,6 +241,19 @@ fn ctrl_c_stops_cleanly_and_the_run_goes_on_later() {
 }
 
 #[test]
+fn a_second_ctrl_c_ends_everything_at_once() {
+    // The task takes no notice of being asked to end.
+    let p = Project::with("catena: 1\nsteps:\n  t: { run: \"trap '' TERM; sleep 67.25; sleep 67.25\" }\n");
+    let run = p.start(["run", "."]);
+    wait_until("the task runs", || !processes_with("sleep 67.25").is_empty());
+    signal(&run, "INT");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(&run, "INT");
+    finish(run).expect(130);
+    wait_until("the task is gone", || processes_with("sleep 67.25").is_empty());
+}
+
+#[test]
 fn logs_can_be_followed_while_a_task_writes() {
     let p = Project::with(
         "catena: 1\nsteps:\n  t: { run: 'for i in 1 2 3; do echo line $i; sleep 0.3; done' }\n",
