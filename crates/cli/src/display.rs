@@ -38,6 +38,8 @@ pub(crate) struct Display {
 #[derive(Default)]
 struct Progress {
     done: u64,
+    /// Done before this session.
+    earlier: u64,
     known: u64,
     growing: bool,
     failed: u64,
@@ -88,8 +90,9 @@ impl Display {
         }
         match event {
             RunEvent::Started { run, name, resumed, done } => {
+                self.progress.earlier = *done;
                 let how =
-                    if *resumed { format!("goes on, {done} chains are done") } else { "starts".to_owned() };
+                    if *resumed { format!("goes on, {done} tasks are done") } else { "starts".to_owned() };
                 self.note(&format!("run {run} ({name}) {how}"));
             }
             RunEvent::TaskStarted { chain, task, cached, reason, .. } => {
@@ -165,7 +168,7 @@ impl Display {
     fn eta(&self) -> Option<Duration> {
         let p = &self.progress;
         // What came from the cache says nothing about what has to run.
-        let executed = p.done.saturating_sub(p.cached);
+        let executed = p.done.saturating_sub(p.cached + p.earlier);
         if executed == 0 || p.growing {
             return None;
         }

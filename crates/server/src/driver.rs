@@ -110,6 +110,8 @@ struct Live {
 
 #[derive(Default)]
 struct Done {
+    /// Tasks that were done before this session.
+    earlier: u64,
     tasks: u64,
     cached: u64,
 }
@@ -252,7 +254,11 @@ impl<'o> Driver<'o> {
             ..RunChange::default()
         };
         self.store.change_run(self.run.id, &change).await?;
-        let done = self.counts.succeeded;
+        // Whatever is in a chain and does not wait is done.
+        let waiting =
+            self.waiting.values().flat_map(BTreeMap::values).map(|(chain, _)| chain.executables.len() as u64);
+        self.done.earlier = self.planner.counts().planned.saturating_sub(waiting.sum());
+        let done = self.done.earlier;
         (self.observer)(RunEvent::Started { run: self.run.id, name: self.run.name.clone(), resumed, done });
         Ok(())
     }
@@ -318,7 +324,7 @@ impl<'o> Driver<'o> {
         (self.observer)(RunEvent::Progress {
             run: self.run.id,
             counts: self.counts,
-            tasks_done: self.done.tasks,
+            tasks_done: self.done.earlier + self.done.tasks,
             tasks_known: plan.planned + plan.waiting,
             growing: plan.open_loops > 0,
         });

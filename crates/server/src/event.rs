@@ -17,7 +17,7 @@ pub enum RunEvent {
         name: String,
         /// Whether it goes on from an earlier start.
         resumed: bool,
-        /// Chains that were done before.
+        /// Tasks that were done before.
         done: u64,
     },
     /// A task was started, or its result taken from the cache.
