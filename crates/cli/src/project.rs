@@ -33,12 +33,7 @@ impl Project {
     }
 
     fn read(file: &Path) -> Result<Self, String> {
-        let text = read_text(file)?;
-        let mut diags = Diagnostics::default();
-        let nodes = parse_yaml(&text, 0, &mut diags);
-        if let Some(d) = diags.iter().next() {
-            return Err(format!("{}:{}:{}: {}", file.display(), d.span.line, d.span.column, d.message));
-        }
+        let nodes = read_yaml(file)?;
         let Some(root) = nodes.first().filter(|n| !n.is_null()) else {
             return Ok(Self::default());
         };
@@ -85,6 +80,17 @@ impl Project {
     }
 }
 
+/// Reads a YAML file that is no workflow; the first mistake is reported with its place.
+pub(crate) fn read_yaml(file: &Path) -> Result<Vec<Node>, String> {
+    let text = read_text(file)?;
+    let mut diags = Diagnostics::default();
+    let nodes = parse_yaml(&text, 0, &mut diags);
+    match diags.iter().next() {
+        Some(d) => Err(format!("{}:{}:{}: {}", file.display(), d.span.line, d.span.column, d.message)),
+        None => Ok(nodes),
+    }
+}
+
 fn files(node: &Node, directory: &Path) -> Vec<PathBuf> {
     let items = node.as_seq().unwrap_or(std::slice::from_ref(node));
     items.iter().filter_map(Node::as_str).map(|f| directory.join(f)).collect()
@@ -94,12 +100,7 @@ fn files(node: &Node, directory: &Path) -> Vec<PathBuf> {
 pub(crate) fn load_options(source: &SourceArgs, project: &Project) -> Result<LoadOptions, String> {
     let mut inputs = Vec::new();
     for file in &source.inputs {
-        let text = read_text(file)?;
-        let mut diags = Diagnostics::default();
-        let nodes = parse_yaml(&text, 0, &mut diags);
-        if let Some(d) = diags.iter().next() {
-            return Err(format!("{}:{}:{}: {}", file.display(), d.span.line, d.span.column, d.message));
-        }
+        let nodes = read_yaml(file)?;
         let entries = nodes.first().and_then(Node::as_map);
         let entries =
             entries.ok_or_else(|| format!("{}: expected a mapping of inputs to values", file.display()))?;

@@ -2,8 +2,9 @@
 
 use super::{EXIT_FAILED, Outcome, load_valid, print};
 use crate::arguments::{Chains, PlanArgs};
+use crate::project::read_yaml;
 use catena_model::chain::ProcessChain;
-use catena_model::{Diagnostics, Node, Value, parse_yaml, read_text};
+use catena_model::{Node, Value};
 use catena_plan::{ChainPolicy, PlanError, PlanOptions, Planner, Program};
 use std::path::Path;
 use std::process::ExitCode;
@@ -136,12 +137,7 @@ fn feed(planner: &mut Planner, step: &Step) {
 }
 
 fn read_steps(path: &Path) -> Result<Vec<Step>, String> {
-    let text = read_text(path)?;
-    let mut diags = Diagnostics::default();
-    let nodes = parse_yaml(&text, 0, &mut diags);
-    if let Some(d) = diags.iter().next() {
-        return Err(format!("{}:{}:{}: {}", path.display(), d.span.line, d.span.column, d.message));
-    }
+    let nodes = read_yaml(path)?;
     let wrong =
         |n: &Node, what: &str| format!("{}:{}:{}: {what}", path.display(), n.span.line, n.span.column);
     let Some(root) = nodes.first() else {

@@ -71,10 +71,11 @@ impl Project {
         Self { directory: tempfile::tempdir().expect("a temporary directory") }
     }
 
-    /// A project with a workflow file.
+    /// A project with a workflow file, in which `@name` stands for the path of a file of the project.
     pub(crate) fn with(workflow: &str) -> Self {
         let project = Self::new();
-        project.write("workflow.yaml", workflow);
+        let root = format!("{}/", project.directory.path().display());
+        project.write("workflow.yaml", workflow.replace('@', &root));
         project
     }
 

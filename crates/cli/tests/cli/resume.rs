@@ -52,10 +52,8 @@ fn after_a_sigkill_nothing_is_lost_and_nothing_committed_is_repeated() {
 #[test]
 fn tasks_of_a_killed_catena_are_ended_before_anything_runs_again() {
     let p = Project::with(
-        "catena: 1\nsteps:\n  t: { run: 'test -e FLAG || sleep 65.25; echo > {out}', out: x }\n",
+        "catena: 1\nsteps:\n  t: { run: 'test -e @flag || sleep 65.25; echo > {out}', out: x }\n",
     );
-    let text = p.read("workflow.yaml").replace("FLAG", p.path("flag").to_str().unwrap());
-    p.write("workflow.yaml", text);
     let run = p.start(["run", "."]);
     wait_until("the task runs", || !processes_with("sleep 65.25").is_empty());
     signal(&run, "KILL");

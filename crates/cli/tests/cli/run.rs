@@ -121,10 +121,8 @@ fn a_failure_tells_everything_needed_to_find_its_cause() {
 #[test]
 fn retry_runs_only_what_failed() {
     let p = Project::with(
-        "catena: 1\nsteps:\n  good: { run: 'echo ok > {out}', out: y }\n  flaky: { run: 'test -e /DIR/fixed && cp {good.out} {out}', out: x, cache: false }\n",
+        "catena: 1\nsteps:\n  good: { run: 'echo ok > {out}', out: y }\n  flaky: { run: 'test -e @fixed && cp {good.out} {out}', out: x, cache: false }\n",
     );
-    let text = p.read("workflow.yaml").replace("/DIR", p.root().to_str().unwrap());
-    p.write("workflow.yaml", text);
     p.catena(["run", "."]).expect(1);
     p.write("fixed", "");
     let retried = p.catena(["retry", "--json"]).expect(0);
@@ -144,10 +142,8 @@ fn fail_fast_starts_nothing_more() {
 #[test]
 fn tasks_are_tried_again_as_often_as_allowed() {
     let p = Project::with(
-        "catena: 1\nsteps:\n  t:\n    run: |\n      echo x >> COUNT\n      test $(wc -l < COUNT) -ge 3\n      echo done > {out}\n    out: r\n    retries: { maxAttempts: 3, delay: 10ms, exponentialBackoff: 2 }\nresults: { r: '{t.out}' }\n",
+        "catena: 1\nsteps:\n  t:\n    run: |\n      echo x >> @count\n      test $(wc -l < @count) -ge 3\n      echo done > {out}\n    out: r\n    retries: { maxAttempts: 3, delay: 10ms, exponentialBackoff: 2 }\nresults: { r: '{t.out}' }\n",
     );
-    let text = p.read("workflow.yaml").replace("COUNT", p.path("count").to_str().unwrap());
-    p.write("workflow.yaml", text);
     p.catena(["run", "."]).expect(0);
     assert_eq!(p.read("count"), "x\nx\nx\n");
 }
@@ -202,10 +198,8 @@ fn capabilities_must_be_offered_by_someone() {
 #[test]
 fn resources_limit_what_runs_at_once() {
     let p = Project::with(
-        "catena: 1\ninputs: { xs: { range: 6 } }\nsteps:\n  t: { for: x in xs, run: 'mkdir LOCK && sleep 0.05 && rmdir LOCK', resources: { licences: 1, cpus: 0.1 } }\n",
+        "catena: 1\ninputs: { xs: { range: 6 } }\nsteps:\n  t: { for: x in xs, run: 'mkdir @lock && sleep 0.05 && rmdir @lock', resources: { licences: 1, cpus: 0.1 } }\n",
     );
-    let text = p.read("workflow.yaml").replace("LOCK", p.path("lock").to_str().unwrap());
-    p.write("workflow.yaml", text);
     p.catena(["run", ".", "--resource", "licences=1", "-j", "4"]).expect(0);
     p.catena(["run", ".", "--new", "--no-cache"]).expect(1).says("licences");
 }
@@ -225,10 +219,8 @@ fn a_run_can_be_cancelled_from_elsewhere() {
 #[test]
 fn ctrl_c_stops_cleanly_and_the_run_goes_on_later() {
     let p = Project::with(
-        "catena: 1\nsteps:\n  a: { run: 'echo a > {out}', out: a }\n  b: { run: 'cat {a.out}; test -e FLAG || sleep 64.25; echo b > {out}', out: b, after: [a], cpus: 2 }\nresults: { b: '{b.out}' }\n",
+        "catena: 1\nsteps:\n  a: { run: 'echo a > {out}', out: a }\n  b: { run: 'cat {a.out}; test -e @flag || sleep 64.25; echo b > {out}', out: b, after: [a], cpus: 2 }\nresults: { b: '{b.out}' }\n",
     );
-    let text = p.read("workflow.yaml").replace("FLAG", p.path("flag").to_str().unwrap());
-    p.write("workflow.yaml", text);
     let run = p.start(["run", ".", "-j", "2"]);
     wait_until("the task runs", || !processes_with("sleep 64.25").is_empty());
     signal(&run, "INT");
