@@ -1,7 +1,7 @@
 //! Changes that belong together.
 
 use catena_model::Name;
-use catena_model::chain::{Attempt, ChainKey, ChainState, RunId};
+use catena_model::chain::{Attempt, ChainState, RunId};
 
 /// Changes applied in one transaction, in the order of the fields.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,9 @@ pub struct Batch {
     pub starts: Vec<Start>,
     /// Chains to give to agents, where several schedulers compete for them.
     pub claims: Vec<Claim>,
+    /// Who asks, where several instances share the store: it plans only runs that it controls and claims
+    /// only for agents that it looks after.
+    pub instance: Option<Name>,
 }
 
 impl Batch {
@@ -29,6 +32,11 @@ impl Batch {
             && self.chains.is_empty()
             && self.starts.is_empty()
             && self.claims.is_empty()
+    }
+
+    /// The runs whose plan changes.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = RunId> {
+        self.feeds.iter().map(|f| f.run).chain(self.chains.iter().map(|c| c.run))
     }
 }
 
@@ -65,6 +73,8 @@ pub struct Requeue {
 pub struct Feed {
     /// The run.
     pub run: RunId,
+    /// How many results were used before.
+    pub first: u64,
     /// How many chains had been generated before.
     pub after_chains: u64,
     /// The chains whose results were used.
@@ -87,8 +97,10 @@ pub struct NewChains {
 pub struct NewChain {
     /// Identifies required capabilities and resources.
     pub class: Name,
-    /// Higher ones are claimed first.
+    /// What the user asked for.
     pub priority: i32,
+    /// Higher ones are claimed first. See [`rank`](crate::rank).
+    pub rank: i64,
     /// The chain itself; opaque to the store.
     pub payload: Vec<u8>,
 }
@@ -104,7 +116,7 @@ pub struct Start {
     pub now: i64,
 }
 
-/// Give up to `limit` registered chains of a class to an agent, highest priority and oldest first.
+/// Give up to `limit` registered chains of a class to an agent, highest rank first.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// The class.
@@ -124,17 +136,17 @@ pub struct Applied {
     pub finished: Vec<bool>,
     /// For each requeue whether it counted.
     pub requeued: Vec<bool>,
-    /// For each claim what was claimed.
+    /// For each claim what was claimed, highest rank first.
     pub claimed: Vec<Vec<Claimed>>,
 }
 
 /// A chain that was given to an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimed {
-    /// Which chain.
-    pub key: ChainKey,
-    /// The number of the attempt.
-    pub attempt: u32,
-    /// Its priority.
-    pub priority: i32,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Its rank.
+    pub rank: i64,
+    /// The chain itself.
+    pub payload: Vec<u8>,
 }

@@ -1,22 +1,45 @@
 //! Tests that every implementation of [`Store`] must pass.
 
 use crate::{
-    Batch, ChainFilter, Claim, Claimed, Counts, Feed, Finish, NewChain, NewChains, NewRun, Requeue,
-    RunChange, RunState, Start, Store,
+    AgentRecord, Batch, ChainFilter, Claim, Claimed, Counts, Feed, Finish, Instance, Machine, MachineState,
+    NewChain, NewChains, NewRun, Requeue, RunChange, RunState, Start, Store, StoreError, Token, rank,
 };
-use catena_model::Name;
 use catena_model::chain::{Attempt, ChainKey, ChainState, RunId};
+use catena_model::{Name, Resources};
+use std::collections::HashSet;
+use std::time::Duration;
 
 /// Runs all of them against an empty store.
 pub async fn all(store: &dyn Store) {
     runs_are_kept_and_changed(store).await;
-    chains_are_claimed_by_priority_then_age(store).await;
+    chains_are_claimed_by_rank(store).await;
     only_the_live_attempt_commits_and_only_once(store).await;
     a_lost_agent_gives_its_chains_back(store).await;
     a_given_chain_is_running_once(store).await;
     pauses_end(store).await;
     feeds_keep_their_order(store).await;
     counts_equal_the_truth(store).await;
+    results_wait_until_they_are_used(store).await;
+    waiting_chains_are_known_by_class(store).await;
+    a_run_can_be_held_reordered_and_deleted(store).await;
+    a_run_has_one_controller(store).await;
+    an_agent_has_one_scheduler(store).await;
+    a_chain_that_loses_too_many_agents_is_given_up(store).await;
+    a_duty_has_one_holder(store).await;
+    machines_and_tokens_are_kept(store).await;
+}
+
+/// A store and another connection to the same one give each chain away once.
+pub async fn claims_are_shared_without_overlap(store: &dyn Store, other: &dyn Store) {
+    let run = new_run(store, "shared").await;
+    add(store, run, 0, "shared", &[0; 200]).await;
+    let mut seen = HashSet::new();
+    for _ in 0..10 {
+        let first = claim(store, "shared", 10, 1).await;
+        let second = claim(other, "shared", 10, 1).await;
+        assert!(first.iter().chain(&second).all(|c| seen.insert(c.attempt.chain)), "given away twice");
+    }
+    assert_eq!(seen.len(), 200);
 }
 
 async fn new_run(store: &dyn Store, name: &str) -> RunId {
@@ -25,7 +48,12 @@ async fn new_run(store: &dyn Store, name: &str) -> RunId {
 }
 
 async fn add(store: &dyn Store, run: RunId, first: u64, class: &str, priorities: &[i32]) {
-    let chain = |p: &i32| NewChain { class: class.into(), priority: *p, payload: vec![*p as u8] };
+    let chain = |p: &i32| NewChain {
+        class: class.into(),
+        priority: *p,
+        rank: rank(*p, 0, Duration::from_secs(1)),
+        payload: vec![*p as u8],
+    };
     let chains = NewChains { run, first, chains: priorities.iter().map(chain).collect() };
     store.apply(Batch { chains: vec![chains], ..Batch::default() }).await.expect("chains can be added");
 }
@@ -34,10 +62,6 @@ async fn claim(store: &dyn Store, class: &str, limit: usize, now: i64) -> Vec<Cl
     let claim = Claim { class: class.into(), limit, agent: Name::new("agent"), now };
     let applied = store.apply(Batch { claims: vec![claim], ..Batch::default() }).await;
     applied.expect("chains can be claimed").claimed.remove(0)
-}
-
-fn attempt(c: &Claimed) -> Attempt {
-    Attempt { chain: c.key, number: c.attempt }
 }
 
 fn finish(attempt: Attempt, state: ChainState) -> Finish {
@@ -68,14 +92,15 @@ async fn runs_are_kept_and_changed(store: &dyn Store) {
     assert!(store.run(RunId(1_000_000)).await.unwrap().is_none());
 }
 
-async fn chains_are_claimed_by_priority_then_age(store: &dyn Store) {
+async fn chains_are_claimed_by_rank(store: &dyn Store) {
     let run = new_run(store, "order").await;
     add(store, run, 0, "order/a", &[0, 5, 0, 9]).await;
     add(store, run, 4, "order/b", &[7]).await;
     let claimed = claim(store, "order/a", 3, 10).await;
-    let seqs: Vec<u64> = claimed.iter().map(|c| c.key.seq).collect();
+    let seqs: Vec<u64> = claimed.iter().map(|c| c.attempt.chain.seq).collect();
     assert_eq!(seqs, [3, 1, 0]);
-    assert!(claimed.iter().all(|c| c.attempt == 1));
+    assert!(claimed.iter().all(|c| c.attempt.number == 1));
+    assert_eq!(claimed[0].payload, [9]);
     assert_eq!(claim(store, "order/a", 3, 10).await.len(), 1);
     assert!(claim(store, "order/unknown", 3, 10).await.is_empty());
     let filter = ChainFilter { payload: true, state: Some(ChainState::Registered), ..ChainFilter::default() };
@@ -86,18 +111,18 @@ async fn chains_are_claimed_by_priority_then_age(store: &dyn Store) {
 async fn only_the_live_attempt_commits_and_only_once(store: &dyn Store) {
     let run = new_run(store, "fencing").await;
     add(store, run, 0, "fencing", &[0]).await;
-    let first = claim(store, "fencing", 1, 1).await[0];
-    let requeue = Requeue { attempt: attempt(&first), failure: None, not_before: 0 };
+    let first = claim(store, "fencing", 1, 1).await.remove(0);
+    let requeue = Requeue { attempt: first.attempt, failure: None, not_before: 0 };
     store.apply(Batch { requeues: vec![requeue], ..Batch::default() }).await.unwrap();
-    let second = claim(store, "fencing", 1, 2).await[0];
-    assert_eq!(second.attempt, 2);
+    let second = claim(store, "fencing", 1, 2).await.remove(0);
+    assert_eq!(second.attempt.number, 2);
     assert!(
-        !apply_finish(store, finish(attempt(&first), ChainState::Succeeded)).await,
+        !apply_finish(store, finish(first.attempt, ChainState::Succeeded)).await,
         "a late answer must not count"
     );
-    assert!(apply_finish(store, finish(attempt(&second), ChainState::Succeeded)).await);
+    assert!(apply_finish(store, finish(second.attempt, ChainState::Succeeded)).await);
     assert!(
-        !apply_finish(store, finish(attempt(&second), ChainState::Failed)).await,
+        !apply_finish(store, finish(second.attempt, ChainState::Failed)).await,
         "the second answer must not count"
     );
     let filter = ChainFilter { result: true, ..ChainFilter::default() };
@@ -112,11 +137,11 @@ async fn a_lost_agent_gives_its_chains_back(store: &dyn Store) {
     let run = new_run(store, "lost").await;
     add(store, run, 0, "lost", &[0, 0, 0]).await;
     let claimed = claim(store, "lost", 2, 1).await;
-    assert!(apply_finish(store, finish(attempt(&claimed[0]), ChainState::Succeeded)).await);
+    assert!(apply_finish(store, finish(claimed[0].attempt, ChainState::Succeeded)).await);
     assert_eq!(store.release_running(run).await.unwrap(), 1);
     let counts = store.counts(run).await.unwrap();
     assert_eq!(counts, Counts { registered: 2, succeeded: 1, ..Counts::default() });
-    assert!(!apply_finish(store, finish(attempt(&claimed[1]), ChainState::Succeeded)).await);
+    assert!(!apply_finish(store, finish(claimed[1].attempt, ChainState::Succeeded)).await);
 }
 
 async fn a_given_chain_is_running_once(store: &dyn Store) {
@@ -138,13 +163,15 @@ async fn a_given_chain_is_running_once(store: &dyn Store) {
 async fn pauses_end(store: &dyn Store) {
     let run = new_run(store, "pauses").await;
     add(store, run, 0, "pauses", &[0]).await;
-    let first = claim(store, "pauses", 1, 1).await[0];
+    let first = claim(store, "pauses", 1, 1).await.remove(0);
     let failure = Some((1, 2, "{}".to_owned()));
-    let requeue = Requeue { attempt: attempt(&first), failure, not_before: 100 };
+    let requeue = Requeue { attempt: first.attempt, failure, not_before: 100 };
     store.apply(Batch { requeues: vec![requeue], ..Batch::default() }).await.unwrap();
     assert_eq!(store.counts(run).await.unwrap().paused, 1);
+    store.waiting(99).await.unwrap();
     assert!(claim(store, "pauses", 1, 99).await.is_empty());
-    assert_eq!(claim(store, "pauses", 1, 100).await[0].attempt, 2);
+    store.waiting(100).await.unwrap();
+    assert_eq!(claim(store, "pauses", 1, 100).await[0].attempt.number, 2);
     assert_eq!(store.failed_attempts(run).await.unwrap().len(), 1);
 }
 
@@ -152,12 +179,12 @@ async fn feeds_keep_their_order(store: &dyn Store) {
     let run = new_run(store, "feeds").await;
     add(store, run, 0, "feeds", &[0; 6]).await;
     for c in claim(store, "feeds", 6, 1).await {
-        apply_finish(store, finish(attempt(&c), ChainState::Succeeded)).await;
+        apply_finish(store, finish(c.attempt, ChainState::Succeeded)).await;
     }
-    let feed = |after_chains, chains: &[u64]| Feed { run, after_chains, chains: chains.to_vec() };
-    let batch = Batch { feeds: vec![feed(3, &[2, 0]), feed(3, &[1])], ..Batch::default() };
+    let feed = |first, after_chains, chains: &[u64]| Feed { run, first, after_chains, chains: chains.to_vec() };
+    let batch = Batch { feeds: vec![feed(0, 3, &[2, 0]), feed(2, 3, &[1])], ..Batch::default() };
     store.apply(batch).await.unwrap();
-    store.apply(Batch { feeds: vec![feed(7, &[5])], ..Batch::default() }).await.unwrap();
+    store.apply(Batch { feeds: vec![feed(3, 7, &[5])], ..Batch::default() }).await.unwrap();
     let used: Vec<(u64, u64)> =
         store.feeds(run).await.unwrap().iter().map(|f| (f.chain, f.after_chains)).collect();
     assert_eq!(used, [(2, 3), (0, 3), (1, 3), (5, 7)]);
@@ -168,8 +195,8 @@ async fn counts_equal_the_truth(store: &dyn Store) {
     add(store, run, 0, "counts/a", &[0; 10]).await;
     add(store, run, 10, "counts/b", &[0; 5]).await;
     let claimed = claim(store, "counts/a", 4, 1).await;
-    apply_finish(store, finish(attempt(&claimed[0]), ChainState::Failed)).await;
-    apply_finish(store, finish(attempt(&claimed[1]), ChainState::Succeeded)).await;
+    apply_finish(store, finish(claimed[0].attempt, ChainState::Failed)).await;
+    apply_finish(store, finish(claimed[1].attempt, ChainState::Succeeded)).await;
     assert_eq!(store.retry_failed(run).await.unwrap(), 1);
     let expected = Counts { registered: 12, running: 2, succeeded: 1, ..Counts::default() };
     assert_eq!(store.counts(run).await.unwrap(), expected);
@@ -183,4 +210,176 @@ async fn counts_equal_the_truth(store: &dyn Store) {
     assert!(store.chains(run, &ChainFilter::default()).await.unwrap().iter().all(|c| c.key.run == run));
     let from = ChainFilter { from: 12, ..ChainFilter::default() };
     assert_eq!(store.chains(run, &from).await.unwrap()[0].key, ChainKey { run, seq: 12 });
+}
+
+async fn results_wait_until_they_are_used(store: &dyn Store) {
+    let run = new_run(store, "unused").await;
+    add(store, run, 0, "unused", &[0; 3]).await;
+    for c in claim(store, "unused", 3, 1).await {
+        apply_finish(store, finish(c.attempt, ChainState::Succeeded)).await;
+    }
+    let all: Vec<u64> = store.unused_results(run, 10).await.unwrap().iter().map(|r| r.0).collect();
+    assert_eq!(all, [0, 1, 2]);
+    let feed = Feed { run, first: 0, after_chains: 3, chains: vec![1] };
+    store.apply(Batch { feeds: vec![feed], ..Batch::default() }).await.unwrap();
+    assert_eq!(store.unused_results(run, 1).await.unwrap(), [(0, b"r".to_vec())]);
+    assert_eq!(store.unused_results(run, 10).await.unwrap().len(), 2);
+}
+
+async fn waiting_of(store: &dyn Store, class: &str) -> Option<(u64, i64)> {
+    let waiting = store.waiting(0).await.unwrap();
+    waiting.iter().find(|w| w.class == class).map(|w| (w.count, w.rank))
+}
+
+async fn waiting_chains_are_known_by_class(store: &dyn Store) {
+    let (one, two) = (new_run(store, "waiting").await, new_run(store, "waiting too").await);
+    add(store, one, 0, "waiting/a", &[1, 2]).await;
+    add(store, two, 0, "waiting/a", &[3]).await;
+    assert_eq!(waiting_of(store, "waiting/a").await, Some((3, 3000)));
+    claim(store, "waiting/a", 2, 1).await;
+    assert_eq!(waiting_of(store, "waiting/a").await, Some((1, 1000)));
+    claim(store, "waiting/a", 2, 1).await;
+    assert_eq!(waiting_of(store, "waiting/a").await, None);
+}
+
+async fn a_run_can_be_held_reordered_and_deleted(store: &dyn Store) {
+    let run = new_run(store, "held").await;
+    add(store, run, 0, "held", &[0, 0]).await;
+    store.change_run(run, &RunChange { held: Some(true), ..RunChange::default() }).await.unwrap();
+    assert_eq!(store.move_chains(run, ChainState::Registered, ChainState::Paused).await.unwrap(), 2);
+    assert_eq!(waiting_of(store, "held").await, None, "a held run does not wait for agents");
+    store.prioritise(run, 5, Duration::from_secs(1)).await.unwrap();
+    store.change_run(run, &RunChange { held: Some(false), ..RunChange::default() }).await.unwrap();
+    assert_eq!(waiting_of(store, "held").await, Some((2, 5000)));
+    assert_eq!(store.run(run).await.unwrap().unwrap().priority, 5);
+    assert_eq!(store.repair_counts(run).await.unwrap(), 0);
+    store.delete_run(run).await.unwrap();
+    assert!(store.run(run).await.unwrap().is_none());
+    assert_eq!(waiting_of(store, "held").await, None);
+    assert_eq!(store.counts(run).await.unwrap(), Counts::default());
+}
+
+async fn enlist(store: &dyn Store, id: &str, until: i64) -> Name {
+    let instance =
+        Instance { id: id.into(), roles: "scheduler".to_owned(), until, ..Instance::default() };
+    store.enlist(&instance).await.unwrap();
+    instance.id
+}
+
+async fn a_run_has_one_controller(store: &dyn Store) {
+    let run = new_run(store, "controlled").await;
+    let (first, second) = (enlist(store, "c1", 100).await, enlist(store, "c2", 300).await);
+    let ours = |runs: Vec<crate::Run>| runs.iter().any(|r| r.id == run);
+    assert!(ours(store.adopt_runs(&first, 50).await.unwrap()));
+    assert!(!ours(store.adopt_runs(&second, 50).await.unwrap()), "its controller is alive");
+    let plan = |instance: &Name, first| {
+        let chain = NewChain { class: "controlled".into(), priority: 0, rank: 0, payload: Vec::new() };
+        let chains = vec![NewChains { run, first, chains: vec![chain] }];
+        store.apply(Batch { chains, instance: Some(instance.clone()), ..Batch::default() })
+    };
+    plan(&first, 0).await.unwrap();
+    assert!(ours(store.adopt_runs(&second, 150).await.unwrap()), "its controller is dead");
+    assert!(matches!(plan(&first, 1).await, Err(StoreError::TakenOver { .. })), "a dead controller must not plan");
+    plan(&second, 1).await.unwrap();
+    assert_eq!(store.counts(run).await.unwrap().registered, 2);
+    store.resign(&second).await.unwrap();
+    assert!(ours(store.adopt_runs(&first, 50).await.unwrap()), "who resigns frees everything at once");
+    let instances = store.instances(50).await.unwrap();
+    assert!(instances.iter().any(|i| i.id == first) && instances.iter().all(|i| i.id != second));
+    let end = RunChange { state: Some(RunState::Succeeded), ..RunChange::default() };
+    store.change_run(run, &end).await.unwrap();
+}
+
+async fn an_agent_has_one_scheduler(store: &dyn Store) {
+    let (first, second) = (enlist(store, "s1", 100).await, enlist(store, "s2", 300).await);
+    let agent = |incarnation, scheduler: &Name| AgentRecord {
+        id: "worker".into(),
+        incarnation,
+        capabilities: vec!["gpu".into()],
+        resources: Resources { cpus: 2000, ..Resources::default() },
+        scheduler: Some(scheduler.clone()),
+        ..AgentRecord::default()
+    };
+    assert!(store.adopt_agent(&agent(7, &first), 10).await.unwrap());
+    assert!(!store.adopt_agent(&agent(7, &second), 20).await.unwrap(), "its scheduler is alive");
+    let known = store.agents().await.unwrap().into_iter().find(|a| a.id == "worker").unwrap();
+    assert_eq!((known.joined, known.incarnation, known.resources.cpus), (10, 7, 2000));
+    let run = new_run(store, "schedulers").await;
+    add(store, run, 0, "schedulers", &[0; 4]).await;
+    let claim = |instance: &Name| {
+        let claim = Claim { class: "schedulers".into(), limit: 1, agent: "worker".into(), now: 1 };
+        store.apply(Batch { claims: vec![claim], instance: Some(instance.clone()), ..Batch::default() })
+    };
+    assert_eq!(claim(&first).await.unwrap().claimed[0].len(), 1);
+    assert!(store.adopt_orphans(&second, 50).await.unwrap().is_empty());
+    let orphans = store.adopt_orphans(&second, 150).await.unwrap();
+    assert!(orphans.iter().any(|a| a.id == "worker"));
+    assert!(claim(&first).await.unwrap().claimed[0].is_empty(), "who lost an agent must not give it work");
+    assert_eq!(claim(&second).await.unwrap().claimed[0].len(), 1);
+    assert_eq!(store.chains_of(&"worker".into()).await.unwrap().len(), 2);
+    let names = [Name::new("worker"), Name::new("nobody")];
+    assert!(store.agents_seen(&first, &names, 160).await.unwrap().is_empty());
+    assert_eq!(store.agents_seen(&second, &names, 160).await.unwrap(), ["worker"]);
+    store.remove_agent(&"worker".into(), 6).await.unwrap();
+    assert!(store.agents().await.unwrap().iter().any(|a| a.id == "worker"), "another incarnation stays");
+    store.remove_agent(&"worker".into(), 7).await.unwrap();
+    assert!(store.agents().await.unwrap().iter().all(|a| a.id != "worker"));
+}
+
+async fn a_chain_that_loses_too_many_agents_is_given_up(store: &dyn Store) {
+    let run = new_run(store, "poison").await;
+    add(store, run, 0, "poison", &[0]).await;
+    for loss in 1..=2 {
+        let claimed = claim(store, "poison", 1, loss).await;
+        let released = store.release_agent(&"agent".into(), 2, "{}", 5).await.unwrap();
+        let ours: Vec<_> = released.iter().filter(|c| c.key.run == run).collect();
+        assert_eq!(ours.len(), 1);
+        let expected = if loss == 2 { ChainState::Failed } else { ChainState::Registered };
+        assert_eq!((ours[0].state, i64::from(ours[0].losses)), (expected, loss));
+        assert!(!apply_finish(store, finish(claimed[0].attempt, ChainState::Succeeded)).await);
+    }
+    assert_eq!(store.failed_attempts(run).await.unwrap().len(), 1);
+    assert_eq!(store.counts(run).await.unwrap(), Counts { failed: 1, ..Counts::default() });
+    assert_eq!(store.repair_counts(run).await.unwrap(), 0);
+}
+
+async fn a_duty_has_one_holder(store: &dyn Store) {
+    let (a, b) = (Name::new("a"), Name::new("b"));
+    assert!(store.take_duty("fleet", &a, 100, 0).await.unwrap());
+    assert!(!store.take_duty("fleet", &b, 150, 50).await.unwrap());
+    assert!(store.take_duty("fleet", &a, 200, 90).await.unwrap());
+    assert!(store.take_duty("fleet", &b, 300, 200).await.unwrap());
+    store.resign(&b).await.unwrap();
+    assert!(store.take_duty("fleet", &a, 300, 201).await.unwrap());
+}
+
+async fn machines_and_tokens_are_kept(store: &dyn Store) {
+    let mut machine = Machine {
+        id: "m1".into(),
+        setup: "small".into(),
+        state: MachineState::Creating,
+        handle: None,
+        created: 1,
+        changed: 1,
+        reason: None,
+    };
+    store.put_machine(&machine).await.unwrap();
+    machine.state = MachineState::Failed;
+    machine.handle = Some("4711".to_owned());
+    machine.reason = Some("no room".to_owned());
+    store.put_machine(&machine).await.unwrap();
+    assert_eq!(store.machines().await.unwrap(), [machine]);
+    let mut token = Token {
+        name: "ci".to_owned(),
+        role: "viewer".to_owned(),
+        hash: "abc".to_owned(),
+        created: 1,
+        expires: None,
+    };
+    store.put_token(&token).await.unwrap();
+    token.expires = Some(9);
+    store.put_token(&token).await.unwrap();
+    assert_eq!(store.tokens().await.unwrap(), [token]);
+    assert!(store.remove_token("ci").await.unwrap());
+    assert!(!store.remove_token("ci").await.unwrap());
 }

@@ -60,6 +60,20 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// Cannot be reached, or not now.
+    #[error("the store {store} cannot be reached: {detail}")]
+    Unavailable {
+        /// The store.
+        store: String,
+        /// What went wrong.
+        detail: String,
+    },
+    /// Another instance has taken over what was to be changed.
+    #[error("another instance has taken over {what}")]
+    TakenOver {
+        /// What.
+        what: String,
+    },
     /// Anything else the database says.
     #[error("the store {path} failed: {detail}")]
     Other {
@@ -71,6 +85,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether trying again later can help.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Busy { .. })
+    }
+
     /// Sorts a database error into the kinds a user can do something about.
     pub(crate) fn from_sqlite(path: &std::path::Path, e: &rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;

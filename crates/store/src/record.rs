@@ -4,6 +4,7 @@ use catena_model::Name;
 use catena_model::chain::{ChainKey, ChainState, RunId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// A run to be added.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,8 @@ pub struct NewRun {
     pub definition: Vec<u8>,
     /// When it was submitted, in milliseconds since 1970.
     pub created: i64,
+    /// Higher ones come first.
+    pub priority: i32,
 }
 
 /// A run.
@@ -51,6 +54,12 @@ pub struct Run {
     pub tasks: i64,
     /// How many tasks were skipped because of a condition.
     pub skipped: i64,
+    /// Higher ones come first.
+    pub priority: i32,
+    /// Whether somebody asked it to wait.
+    pub held: bool,
+    /// The instance that plans it.
+    pub controller: Option<Name>,
 }
 
 /// Where a run stands.
@@ -127,6 +136,10 @@ pub struct RunChange {
     pub tasks: Option<i64>,
     /// How many tasks were skipped.
     pub skipped: Option<i64>,
+    /// Whether somebody asked it to wait.
+    pub held: Option<bool>,
+    /// The instance that plans it; `Some(None)` if it needs a new one.
+    pub controller: Option<Option<Name>>,
 }
 
 /// How many chains are in which state.
@@ -176,6 +189,17 @@ pub struct ClassCount {
     pub count: u64,
 }
 
+/// Chains of a class that wait for an agent, in all runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingClass {
+    /// Identifies required capabilities and resources.
+    pub class: Name,
+    /// How many.
+    pub count: u64,
+    /// The highest rank among them.
+    pub rank: i64,
+}
+
 /// A chain as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainRecord {
@@ -189,6 +213,10 @@ pub struct ChainRecord {
     pub class: Name,
     /// Its priority.
     pub priority: i32,
+    /// Orders chains: a higher priority and an earlier time make it larger.
+    pub rank: i64,
+    /// How many agents were lost while they had it.
+    pub losses: u32,
     /// The agent that has or had it.
     pub agent: Option<Name>,
     /// When the last attempt started.
@@ -248,4 +276,10 @@ pub struct FailedAttempt {
     pub ended: i64,
     /// What happened, as JSON.
     pub error: String,
+}
+
+/// Orders chains for agents: by priority, where `aging` of waiting counts as much as one point of it. The
+/// order of two chains never changes, so it can be kept in an index, and nothing waits for ever.
+pub fn rank(priority: i32, registered: i64, aging: Duration) -> i64 {
+    i64::from(priority) * (aging.as_millis() as i64) - registered
 }

@@ -4,12 +4,17 @@
 //! the process at any moment. The disk is asked to keep it once a second and at the end of a run, not
 //! once per task; a loss of power costs at most the last second, never consistency.
 
+mod apply;
+mod members;
+
 use crate::Store;
-use crate::batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChains, Requeue, Start};
+use crate::batch::{Applied, Batch};
 use crate::error::StoreError;
 use crate::record::{
     ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
+    WaitingClass,
 };
+use apply::CountChanges;
 use async_trait::async_trait;
 use catena_model::Name;
 use catena_model::chain::{ChainKey, ChainState, RunId};
@@ -23,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Marks the file as a Catena store ("cate").
 const APPLICATION_ID: i64 = 0x6361_7465;
 /// Each entry brings a store from one format to the next.
-const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("format1.sql"), include_str!("format2.sql")];
 /// How long a commit may stay in the operating system's memory only.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -43,7 +48,6 @@ pub struct SqliteStore {
 struct Inner {
     connection: Connection,
     classes: HashMap<Name, i64>,
-    next_feed: HashMap<i64, i64>,
     last_sync: Instant,
 }
 
@@ -87,7 +91,6 @@ impl SqliteStore {
         let inner = Inner {
             connection,
             classes: HashMap::new(),
-            next_feed: HashMap::new(),
             last_sync: Instant::now(),
         };
         Ok(Self { path: path.to_path_buf(), inner: Mutex::new(inner) })
@@ -149,266 +152,6 @@ fn id_range(run: RunId) -> (i64, i64) {
     (id(run, 0), id(run, 0xffff_ffff))
 }
 
-/// Changes of the maintained counts, written once per transaction.
-#[derive(Default)]
-struct CountChanges(HashMap<(i64, i64, i64), i64>);
-
-impl CountChanges {
-    fn add(&mut self, chain: i64, class: i64, state: ChainState, n: i64) {
-        *self.0.entry((chain >> 32, class, state.code())).or_insert(0) += n;
-    }
-
-    fn moved(&mut self, chain: i64, class: i64, from: ChainState, to: ChainState) {
-        self.add(chain, class, from, -1);
-        self.add(chain, class, to, 1);
-    }
-
-    fn write(self, tx: &Transaction<'_>) -> rusqlite::Result<()> {
-        let mut statement = tx.prepare_cached(
-            "INSERT INTO class_count (run, class, state, count) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET count = count + ?4",
-        )?;
-        for ((run, class, state), n) in self.0 {
-            if n != 0 {
-                statement.execute(params![run, class, state, n])?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Inner {
-    fn apply(&mut self, batch: Batch) -> rusqlite::Result<Applied> {
-        let Self { connection, classes, next_feed, .. } = self;
-        let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut changes = CountChanges::default();
-        let mut applied = Applied::default();
-        let mut new_classes = Vec::new();
-        for finish in &batch.finishes {
-            applied.finished.push(apply_finish(&tx, &mut changes, finish)?);
-        }
-        for requeue in &batch.requeues {
-            applied.requeued.push(apply_requeue(&tx, &mut changes, requeue)?);
-        }
-        let mut feeds = HashMap::new();
-        for feed in &batch.feeds {
-            let number = match feeds.get(&feed.run.0).or_else(|| next_feed.get(&feed.run.0)) {
-                Some(n) => *n,
-                None => {
-                    let (first, last) = id_range(feed.run);
-                    let sql = "SELECT COALESCE(MAX(number) + 1, 0) FROM result WHERE id BETWEEN ?1 AND ?2";
-                    tx.query_row(sql, [first, last], |r| r.get(0))?
-                }
-            };
-            apply_feed(&tx, feed, number)?;
-            feeds.insert(feed.run.0, number + feed.chains.len() as i64);
-        }
-        for chains in &batch.chains {
-            insert_chains(&tx, &mut changes, classes, &mut new_classes, chains)?;
-        }
-        for start in &batch.starts {
-            apply_start(&tx, &mut changes, start)?;
-        }
-        for claim in &batch.claims {
-            applied.claimed.push(apply_claim(&tx, &mut changes, claim)?);
-        }
-        changes.write(&tx)?;
-        let committed = tx.commit();
-        if committed.is_err() {
-            // The ids of classes were rolled back with everything else.
-            for class in new_classes {
-                classes.remove(&class);
-            }
-        } else {
-            next_feed.extend(feeds);
-        }
-        committed.map(|()| applied)
-    }
-}
-
-fn apply_finish(tx: &Transaction<'_>, changes: &mut CountChanges, finish: &Finish) -> rusqlite::Result<bool> {
-    let chain = id(finish.attempt.chain.run, finish.attempt.chain.seq);
-    let mut statement = tx.prepare_cached(
-        "UPDATE chain SET state = ?3, started = ?4, ended = ?5
-         WHERE id = ?1 AND attempt = ?2 AND state = 1 RETURNING class, agent",
-    )?;
-    let found: Option<(i64, Option<String>)> = statement
-        .query_row(
-            params![chain, finish.attempt.number, finish.state.code(), finish.started, finish.ended],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
-        .optional()?;
-    let Some((class, agent)) = found else {
-        return Ok(false);
-    };
-    changes.moved(chain, class, ChainState::Running, finish.state);
-    if finish.state == ChainState::Succeeded {
-        tx.prepare_cached("INSERT OR REPLACE INTO result (id, result) VALUES (?1, ?2)")?
-            .execute(params![chain, finish.result])?;
-    }
-    if let Some(error) = &finish.error {
-        insert_failure(tx, chain, finish.attempt.number, agent, finish.started, finish.ended, error)?;
-    }
-    Ok(true)
-}
-
-fn apply_requeue(
-    tx: &Transaction<'_>,
-    changes: &mut CountChanges,
-    requeue: &Requeue,
-) -> rusqlite::Result<bool> {
-    let chain = id(requeue.attempt.chain.run, requeue.attempt.chain.seq);
-    let to = if requeue.failure.is_some() { ChainState::Paused } else { ChainState::Registered };
-    let mut statement = tx.prepare_cached(
-        "UPDATE chain SET state = ?3, not_before = ?4 WHERE id = ?1 AND attempt = ?2 AND state = 1 RETURNING class, agent",
-    )?;
-    let found: Option<(i64, Option<String>)> = statement
-        .query_row(params![chain, requeue.attempt.number, to.code(), requeue.not_before], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()?;
-    let Some((class, agent)) = found else {
-        return Ok(false);
-    };
-    changes.moved(chain, class, ChainState::Running, to);
-    if let Some((started, ended, error)) = &requeue.failure {
-        insert_failure(tx, chain, requeue.attempt.number, agent, *started, *ended, error)?;
-    }
-    Ok(true)
-}
-
-fn insert_failure(
-    tx: &Transaction<'_>,
-    chain: i64,
-    attempt: u32,
-    agent: Option<String>,
-    started: i64,
-    ended: i64,
-    error: &str,
-) -> rusqlite::Result<()> {
-    let sql = "INSERT OR REPLACE INTO failed_attempt (id, attempt, agent, started, ended, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    tx.prepare_cached(sql)?.execute(params![chain, attempt, agent, started, ended, error]).map(|_| ())
-}
-
-fn apply_feed(tx: &Transaction<'_>, feed: &Feed, first: i64) -> rusqlite::Result<()> {
-    let mut statement =
-        tx.prepare_cached("UPDATE result SET number = ?2, after_chains = ?3 WHERE id = ?1")?;
-    for (number, seq) in (first..).zip(&feed.chains) {
-        statement.execute(params![id(feed.run, *seq), number, feed.after_chains as i64])?;
-    }
-    Ok(())
-}
-
-fn class_id(
-    tx: &Transaction<'_>,
-    classes: &mut HashMap<Name, i64>,
-    fresh: &mut Vec<Name>,
-    class: &Name,
-) -> rusqlite::Result<i64> {
-    if let Some(id) = classes.get(class) {
-        return Ok(*id);
-    }
-    tx.execute("INSERT OR IGNORE INTO class (key) VALUES (?1)", [class.as_str()])?;
-    let id = tx.query_row("SELECT id FROM class WHERE key = ?1", [class.as_str()], |r| r.get(0))?;
-    classes.insert(class.clone(), id);
-    fresh.push(class.clone());
-    Ok(id)
-}
-
-fn insert_chains(
-    tx: &Transaction<'_>,
-    changes: &mut CountChanges,
-    classes: &mut HashMap<Name, i64>,
-    fresh: &mut Vec<Name>,
-    new: &NewChains,
-) -> rusqlite::Result<()> {
-    for (i, chain) in new.chains.iter().enumerate() {
-        let class = class_id(tx, classes, fresh, &chain.class)?;
-        let id = id(new.run, new.first + i as u64);
-        let registered = ChainState::Registered;
-        tx.prepare_cached("INSERT INTO chain (id, class, state, priority) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![id, class, registered.code(), chain.priority])?;
-        tx.prepare_cached("INSERT INTO payload (id, chain) VALUES (?1, ?2)")?
-            .execute(params![id, chain.payload])?;
-        changes.add(id, class, registered, 1);
-    }
-    Ok(())
-}
-
-fn apply_start(tx: &Transaction<'_>, changes: &mut CountChanges, start: &Start) -> rusqlite::Result<()> {
-    let chain = id(start.attempt.chain.run, start.attempt.chain.seq);
-    let from: Option<(i64, i64)> = tx
-        .prepare_cached("SELECT state, class FROM chain WHERE id = ?1 AND state IN (0, 2) AND attempt < ?2")?
-        .query_row(params![chain, start.attempt.number], |r| Ok((r.get(0)?, r.get(1)?)))
-        .optional()?;
-    let Some((state, class)) = from else { return Ok(()) };
-    tx.prepare_cached(
-        "UPDATE chain SET state = 1, attempt = ?2, agent = ?3, started = ?4, ended = NULL WHERE id = ?1",
-    )?
-    .execute(params![chain, start.attempt.number, start.agent.as_str(), start.now])?;
-    let from = ChainState::from_code(state).unwrap_or(ChainState::Registered);
-    changes.moved(chain, class, from, ChainState::Running);
-    Ok(())
-}
-
-fn apply_claim(
-    tx: &Transaction<'_>,
-    changes: &mut CountChanges,
-    claim: &Claim,
-) -> rusqlite::Result<Vec<Claimed>> {
-    let class: Option<i64> = tx
-        .prepare_cached("SELECT id FROM class WHERE key = ?1")?
-        .query_row([claim.class.as_str()], |r| r.get(0))
-        .optional()?;
-    let Some(class) = class else { return Ok(Vec::new()) };
-    wake_paused(tx, changes, class, claim.now)?;
-    let mut statement = tx.prepare_cached(
-        "UPDATE chain SET state = 1, attempt = attempt + 1, agent = ?3, started = ?4, ended = NULL
-         WHERE id IN (SELECT id FROM chain WHERE state = 0 AND class = ?1 ORDER BY priority DESC, id LIMIT ?2)
-         RETURNING id, attempt, priority",
-    )?;
-    let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
-    let rows = statement.query_map(params![class, limit, claim.agent.as_str(), claim.now], |row| {
-        Ok(Claimed { key: key(row.get(0)?), attempt: row.get(1)?, priority: row.get(2)? })
-    })?;
-    let mut out = rows.collect::<rusqlite::Result<Vec<Claimed>>>()?;
-    // RETURNING promises no order.
-    out.sort_by_key(|c| (std::cmp::Reverse(c.priority), c.key));
-    for claimed in &out {
-        changes.moved(
-            id(claimed.key.run, claimed.key.seq),
-            class,
-            ChainState::Registered,
-            ChainState::Running,
-        );
-    }
-    Ok(out)
-}
-
-/// Chains whose pause is over wait for an agent again.
-fn wake_paused(
-    tx: &Transaction<'_>,
-    changes: &mut CountChanges,
-    class: i64,
-    now: i64,
-) -> rusqlite::Result<()> {
-    let waiting: Option<i64> = tx
-        .prepare_cached("SELECT 1 FROM class_count WHERE class = ?1 AND state = 2 AND count > 0 LIMIT 1")?
-        .query_row([class], |r| r.get(0))
-        .optional()?;
-    if waiting.is_none() {
-        return Ok(());
-    }
-    let mut statement = tx.prepare_cached(
-        "UPDATE chain SET state = 0 WHERE state = 2 AND class = ?1 AND not_before <= ?2 RETURNING id",
-    )?;
-    let woken = statement.query_map(params![class, now], |row| row.get::<_, i64>(0))?;
-    for chain in woken {
-        changes.moved(chain?, class, ChainState::Paused, ChainState::Registered);
-    }
-    Ok(())
-}
-
 fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     Ok(Run {
         id: RunId(row.get("id")?),
@@ -425,6 +168,9 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
         results: row.get("results")?,
         tasks: row.get("tasks")?,
         skipped: row.get("skipped")?,
+        priority: row.get("priority")?,
+        held: row.get("held")?,
+        controller: row.get::<_, Option<String>>("controller")?.map(Into::into),
     })
 }
 
@@ -437,6 +183,8 @@ fn read_chain(row: &Row<'_>) -> rusqlite::Result<ChainRecord> {
         attempt: row.get("attempt")?,
         class: class.into(),
         priority: row.get("priority")?,
+        rank: row.get("rank")?,
+        losses: row.get("losses")?,
         agent: agent.map(Into::into),
         started: row.get("started")?,
         ended: row.get("ended")?,
@@ -446,19 +194,20 @@ fn read_chain(row: &Row<'_>) -> rusqlite::Result<ChainRecord> {
     })
 }
 
-/// Moves all chains of a run that are in one of `from` to `Registered`.
-fn register_again(tx: &Transaction<'_>, run: RunId, from: &[ChainState]) -> rusqlite::Result<u64> {
+/// Moves all chains of a run from one of some states to another.
+fn move_chains(tx: &Transaction<'_>, run: RunId, from: &[ChainState], to: ChainState) -> rusqlite::Result<u64> {
     let (first, last) = id_range(run);
     let mut changes = CountChanges::default();
     let mut n = 0;
     for state in from {
-        let mut statement =
-            tx.prepare_cached("UPDATE chain SET state = 0, not_before = 0 WHERE id BETWEEN ?1 AND ?2 AND state = ?3 RETURNING id, class")?;
-        let rows =
-            statement.query_map(params![first, last, state.code()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut statement = tx.prepare_cached(
+            "UPDATE chain SET state = ?4, not_before = 0 WHERE id BETWEEN ?1 AND ?2 AND state = ?3 RETURNING id, class",
+        )?;
+        let rows = statement
+            .query_map(params![first, last, state.code(), to.code()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         for row in rows {
             let (chain, class): (i64, i64) = row?;
-            changes.moved(chain, class, *state, ChainState::Registered);
+            changes.moved(chain, class, *state, to);
             n += 1;
         }
     }
@@ -471,8 +220,8 @@ impl Store for SqliteStore {
     async fn create_run(&self, run: &NewRun) -> Result<RunId, StoreError> {
         self.with(|inner| {
             inner.connection.execute(
-                "INSERT INTO run (name, source, fingerprint, definition, state, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![run.name, run.source, run.fingerprint, run.definition, RunState::Running.code(), run.created],
+                "INSERT INTO run (name, source, fingerprint, definition, state, created, priority) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![run.name, run.source, run.fingerprint, run.definition, RunState::Running.code(), run.created, run.priority],
             )?;
             Ok(RunId(inner.connection.last_insert_rowid()))
         })
@@ -523,6 +272,51 @@ impl Store for SqliteStore {
             if let Some(skipped) = c.skipped {
                 set("skipped", &skipped)?;
             }
+            if let Some(held) = c.held {
+                set("held", &held)?;
+            }
+            if let Some(controller) = &c.controller {
+                set("controller", &controller.as_deref())?;
+            }
+            tx.commit()
+        })
+    }
+
+    async fn delete_run(&self, run: RunId) -> Result<(), StoreError> {
+        self.with(|inner| {
+            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let (first, last) = id_range(run);
+            for table in ["chain", "payload", "result", "failed_attempt"] {
+                tx.execute(&format!("DELETE FROM {table} WHERE id BETWEEN ?1 AND ?2"), [first, last])?;
+            }
+            tx.execute("DELETE FROM class_count WHERE run = ?1", [run.0])?;
+            tx.execute("DELETE FROM run WHERE id = ?1", [run.0])?;
+            tx.commit()
+        })
+    }
+
+    async fn adopt_runs(&self, controller: &Name, now: i64) -> Result<Vec<Run>, StoreError> {
+        self.with(|inner| {
+            let mut statement = inner.connection.prepare_cached(
+                "UPDATE run SET controller = ?1 WHERE state = ?3 AND (controller IS NULL
+                 OR controller NOT IN (SELECT id FROM instance WHERE until > ?2)) RETURNING *",
+            )?;
+            let rows =
+                statement.query_map(params![controller.as_str(), now, RunState::Running.code()], read_run)?;
+            rows.collect()
+        })
+    }
+
+    async fn prioritise(&self, run: RunId, priority: i32, aging: Duration) -> Result<(), StoreError> {
+        self.with(|inner| {
+            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let (first, last) = id_range(run);
+            tx.execute("UPDATE run SET priority = ?2 WHERE id = ?1", params![run.0, priority])?;
+            tx.execute(
+                "UPDATE chain SET priority = ?3, rank = rank + (?3 - priority) * ?4
+                 WHERE id BETWEEN ?1 AND ?2 AND state IN (0, 2)",
+                params![first, last, priority, aging.as_millis() as i64],
+            )?;
             tx.commit()
         })
     }
@@ -532,17 +326,40 @@ impl Store for SqliteStore {
             return Ok(Applied::default());
         }
         let (applied, due) = self.with(|inner| {
-            let applied = inner.apply(batch)?;
+            let Some(applied) = inner.apply(batch)? else { return Ok((None, false)) };
             let due = inner.last_sync.elapsed() >= SYNC_INTERVAL;
             if due {
                 inner.last_sync = Instant::now();
             }
-            Ok((applied, due))
+            Ok((Some(applied), due))
         })?;
         if due {
             self.sync_log()?;
         }
-        Ok(applied)
+        applied.ok_or_else(|| StoreError::TakenOver { what: "a run".to_owned() })
+    }
+
+    async fn waiting(&self, now: i64) -> Result<Vec<WaitingClass>, StoreError> {
+        self.with(|inner| {
+            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            apply::wake_paused(&tx, now)?;
+            let mut statement = tx.prepare_cached(
+                "SELECT class.key, n.count, (SELECT rank FROM chain WHERE state = 0 AND chain.class = n.class
+                                             ORDER BY rank DESC, id LIMIT 1)
+                 FROM (SELECT class, SUM(count) AS count FROM class_count WHERE state = 0 GROUP BY class) AS n
+                 JOIN class ON class.id = n.class WHERE n.count > 0",
+            )?;
+            let rows = statement.query_map([], |row| {
+                let class: String = row.get(0)?;
+                let rank: Option<i64> = row.get(2)?;
+                let count: i64 = row.get(1)?;
+                Ok(WaitingClass { class: class.into(), count: count as u64, rank: rank.unwrap_or(0) })
+            })?;
+            let waiting = rows.collect::<rusqlite::Result<_>>()?;
+            drop(statement);
+            tx.commit()?;
+            Ok(waiting)
+        })
     }
 
     async fn counts(&self, run: RunId) -> Result<Counts, StoreError> {
@@ -609,6 +426,31 @@ impl Store for SqliteStore {
         })
     }
 
+    async fn chains_of(&self, agent: &Name) -> Result<Vec<ChainRecord>, StoreError> {
+        self.with(|inner| {
+            let mut statement = inner.connection.prepare_cached(
+                "SELECT chain.*, class.key AS class_key, payload.chain AS payload, NULL AS outcome
+                 FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
+                 WHERE chain.state = 1 AND chain.agent = ?1 ORDER BY chain.id",
+            )?;
+            let rows = statement.query_map([agent.as_str()], read_chain)?;
+            rows.collect()
+        })
+    }
+
+    async fn unused_results(&self, run: RunId, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        self.with(|inner| {
+            let (first, last) = id_range(run);
+            let mut statement = inner.connection.prepare_cached(
+                "SELECT id, result FROM result WHERE id BETWEEN ?1 AND ?2 AND number IS NULL ORDER BY id LIMIT ?3",
+            )?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows =
+                statement.query_map(params![first, last, limit], |r| Ok((key(r.get(0)?).seq, r.get(1)?)))?;
+            rows.collect()
+        })
+    }
+
     async fn feeds(&self, run: RunId) -> Result<Vec<FeedRecord>, StoreError> {
         self.with(|inner| {
             let (first, last) = id_range(run);
@@ -646,16 +488,41 @@ impl Store for SqliteStore {
     async fn release_running(&self, run: RunId) -> Result<u64, StoreError> {
         self.with(|inner| {
             let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let n = register_again(&tx, run, &[ChainState::Running, ChainState::Paused])?;
+            let n = move_chains(&tx, run, &[ChainState::Running, ChainState::Paused], ChainState::Registered)?;
             tx.commit()?;
             Ok(n)
         })
     }
 
+    async fn release_agent(
+        &self,
+        agent: &Name,
+        limit: u32,
+        error: &str,
+        now: i64,
+    ) -> Result<Vec<ChainRecord>, StoreError> {
+        let mut chains = self.chains_of(agent).await?;
+        self.with(|inner| {
+            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            apply::release(&tx, &mut chains, limit, error, now)?;
+            tx.commit()
+        })?;
+        Ok(chains)
+    }
+
     async fn retry_failed(&self, run: RunId) -> Result<u64, StoreError> {
         self.with(|inner| {
             let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let n = register_again(&tx, run, &[ChainState::Failed, ChainState::Cancelled])?;
+            let n = move_chains(&tx, run, &[ChainState::Failed, ChainState::Cancelled], ChainState::Registered)?;
+            tx.commit()?;
+            Ok(n)
+        })
+    }
+
+    async fn move_chains(&self, run: RunId, from: ChainState, to: ChainState) -> Result<u64, StoreError> {
+        self.with(|inner| {
+            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let n = move_chains(&tx, run, &[from], to)?;
             tx.commit()?;
             Ok(n)
         })

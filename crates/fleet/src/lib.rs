@@ -1,0 +1,1 @@
+//! Gets and releases agents.

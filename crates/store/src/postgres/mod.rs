@@ -1,0 +1,553 @@
+//! The store that instances share: a PostgreSQL database.
+//!
+//! Each part of a batch is one statement over arrays, so the cost of a batch grows slowly with its size.
+//! Chains are claimed with `SKIP LOCKED`: schedulers never wait for one another. Counts are kept as changes
+//! that are summed up, for the same reason.
+
+mod apply;
+mod members;
+mod tls;
+
+use crate::batch::{Applied, Batch};
+use crate::error::StoreError;
+use crate::record::{
+    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
+    WaitingClass,
+};
+use crate::{Members, Store};
+use async_trait::async_trait;
+use catena_model::Name;
+use catena_model::chain::{ChainKey, ChainState, RunId};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Config, Row};
+
+/// Each entry brings a database from one format to the next.
+const MIGRATIONS: [&str; 1] = [include_str!("format1.sql")];
+/// How many connections an instance uses at most.
+const CONNECTIONS: usize = 8;
+/// How long to wait for a connection, and for an answer of the network below it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Counts are folded after this many batches.
+const FOLD_AFTER: u64 = 256;
+
+/// A store in a PostgreSQL database.
+pub struct PostgresStore {
+    pool: Pool,
+    /// For people: where it is, without passwords.
+    place: String,
+    classes: Mutex<HashMap<Name, i32>>,
+    batches: AtomicU64,
+}
+
+impl PostgresStore {
+    /// Prepares to use the database at a URL such as `postgres://user:password@host/database`. Nothing is
+    /// connected before [`PostgresStore::prepare`].
+    pub fn new(url: &str) -> Result<Self, StoreError> {
+        let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| StoreError::Other {
+            path: PathBuf::from("(address)"),
+            detail: format!("this is no PostgreSQL address: {e}"),
+        })?;
+        let options = config.get_options().map(|o| format!("{o} ")).unwrap_or_default();
+        config
+            .options(format!("{options}-c search_path=catena -c statement_timeout=60000"))
+            .application_name("catena")
+            .connect_timeout(PATIENCE)
+            .keepalives_idle(PATIENCE)
+            .tcp_user_timeout(PATIENCE);
+        let hosts: Vec<String> = config.get_hosts().iter().map(show_host).collect();
+        let database = config.get_dbname().or(config.get_user()).unwrap_or("postgres");
+        let place = format!("{}/{database}", hosts.join(","));
+        let manager_config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(config, tls::connector(), manager_config);
+        let timeouts = Timeouts { wait: Some(PATIENCE), create: Some(PATIENCE), recycle: Some(PATIENCE) };
+        let pool = Pool::builder(manager)
+            .max_size(CONNECTIONS)
+            .runtime(Runtime::Tokio1)
+            .timeouts(timeouts)
+            .build()
+            .map_err(|e| StoreError::Other { path: PathBuf::from(&place), detail: e.to_string() })?;
+        Ok(Self { pool, place, classes: Mutex::default(), batches: AtomicU64::new(0) })
+    }
+
+    /// Makes the tables, if they are not there yet.
+    pub async fn prepare(&self) -> Result<(), StoreError> {
+        let mut client = self.client().await?;
+        let migrate = async {
+            let tx = client.transaction().await?;
+            // Instances often start together.
+            tx.execute("SELECT pg_advisory_xact_lock(7161842)", &[]).await?;
+            tx.batch_execute(
+                "CREATE SCHEMA IF NOT EXISTS catena; CREATE TABLE IF NOT EXISTS catena.format (version integer NOT NULL);",
+            )
+            .await?;
+            let found = tx.query_opt("SELECT version FROM catena.format", &[]).await?;
+            let version: i32 = found.as_ref().map_or(0, |r| r.get(0));
+            let known = MIGRATIONS.len() as i32;
+            if version < known {
+                for migration in &MIGRATIONS[version as usize..] {
+                    tx.batch_execute(migration).await?;
+                }
+                tx.batch_execute("DELETE FROM catena.format").await?;
+                tx.execute("INSERT INTO catena.format VALUES ($1)", &[&known]).await?;
+            }
+            tx.commit().await?;
+            Ok::<_, tokio_postgres::Error>(version)
+        };
+        let (found, known) = (migrate.await.map_err(|e| self.error(&e))?, MIGRATIONS.len() as i64);
+        if i64::from(found) > known {
+            return Err(StoreError::Newer { path: PathBuf::from(&self.place), found: found.into(), known });
+        }
+        Ok(())
+    }
+
+    /// Where the database is, without passwords.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    async fn client(&self) -> Result<Object, StoreError> {
+        self.pool.get().await.map_err(|e| match e {
+            deadpool_postgres::PoolError::Backend(e) => self.error(&e),
+            e => self.unavailable(e.to_string()),
+        })
+    }
+
+    fn unavailable(&self, detail: String) -> StoreError {
+        StoreError::Unavailable { store: self.place.clone(), detail }
+    }
+
+    /// Sorts a database error into the kinds somebody can do something about.
+    fn error(&self, e: &tokio_postgres::Error) -> StoreError {
+        let cause = std::error::Error::source(e);
+        let detail = match (e.as_db_error(), cause) {
+            (Some(answer), _) => answer.to_string(),
+            (None, Some(cause)) => format!("{e}: {cause}"),
+            (None, None) => e.to_string(),
+        };
+        let other = |detail| StoreError::Other { path: PathBuf::from(&self.place), detail };
+        match e.code() {
+            // What is no word of the server is about the connection, or a mistake in a statement of ours.
+            None if cause.is_none_or(|c| c.is::<std::io::Error>()) => self.unavailable(detail),
+            None => other(detail),
+            Some(code) if is_transient(code) => self.unavailable(detail),
+            Some(&SqlState::DISK_FULL) => StoreError::Full { path: PathBuf::from(&self.place) },
+            Some(_) => other(detail),
+        }
+    }
+
+    async fn rows(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        let client = self.client().await?;
+        let query = async { client.query(&client.prepare_cached(sql).await?, values).await };
+        query.await.map_err(|e| self.error(&e))
+    }
+
+    async fn change(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
+        let client = self.client().await?;
+        let change = async { client.execute(&client.prepare_cached(sql).await?, values).await };
+        change.await.map_err(|e| self.error(&e))
+    }
+
+    fn known_class(&self, class: &Name) -> Option<i32> {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(class).copied()
+    }
+
+    /// The number of a class, which is given to it if it is new.
+    async fn class(&self, class: &Name) -> Result<i32, StoreError> {
+        if let Some(id) = self.known_class(class) {
+            return Ok(id);
+        }
+        self.change("INSERT INTO class (key) VALUES ($1) ON CONFLICT DO NOTHING", &[&class.as_str()]).await?;
+        let rows = self.rows("SELECT id FROM class WHERE key = $1", &[&class.as_str()]).await?;
+        let id = rows.first().map(|r| r.get(0)).ok_or_else(|| self.unavailable("a class is gone".to_owned()))?;
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).insert(class.clone(), id);
+        Ok(id)
+    }
+
+    /// Sums up the changes of the counts of some runs, now and then.
+    async fn fold_counts(&self, runs: Vec<i64>) -> Result<(), StoreError> {
+        if runs.is_empty() || !self.batches.fetch_add(1, Ordering::Relaxed).is_multiple_of(FOLD_AFTER) {
+            return Ok(());
+        }
+        let sql = "WITH gone AS (DELETE FROM class_count WHERE run = ANY($1) RETURNING *)
+                   INSERT INTO class_count SELECT run, class, state, sum(count)::bigint FROM gone
+                   GROUP BY run, class, state HAVING sum(count) <> 0";
+        self.change(sql, &[&runs]).await.map(|_| ())
+    }
+}
+
+fn show_host(host: &tokio_postgres::config::Host) -> String {
+    match host {
+        tokio_postgres::config::Host::Tcp(name) => name.clone(),
+        tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+    }
+}
+
+/// Whether an error will go away when a server is back or another transaction is over.
+fn is_transient(code: &SqlState) -> bool {
+    let class = &code.code()[..2];
+    // Connection, operator intervention, rollback, insufficient resources other than disk.
+    matches!(class, "08" | "57" | "40" | "55") || (class == "53" && *code != SqlState::DISK_FULL)
+}
+
+fn id(run: RunId, seq: u64) -> i64 {
+    (run.0 << 32) | seq as i64
+}
+
+fn key(id: i64) -> ChainKey {
+    ChainKey { run: RunId(id >> 32), seq: (id & 0xffff_ffff) as u64 }
+}
+
+/// The ids of all chains of a run.
+fn id_range(run: RunId) -> (i64, i64) {
+    (id(run, 0), id(run, 0xffff_ffff))
+}
+
+fn read_run(row: &Row) -> Run {
+    Run {
+        id: RunId(row.get("id")),
+        name: row.get("name"),
+        source: row.get("source"),
+        fingerprint: row.get("fingerprint"),
+        definition: row.get("definition"),
+        state: RunState::from_code(row.get("state")).unwrap_or(RunState::Failed),
+        created: row.get("created"),
+        started: row.get("started"),
+        ended: row.get("ended"),
+        error: row.get("error"),
+        cancel_requested: row.get("cancel_requested"),
+        results: row.get("results"),
+        tasks: row.get("tasks"),
+        skipped: row.get("skipped"),
+        priority: row.get("priority"),
+        held: row.get("held"),
+        controller: row.get::<_, Option<String>>("controller").map(Into::into),
+    }
+}
+
+fn state(code: i16) -> ChainState {
+    ChainState::from_code(code.into()).unwrap_or(ChainState::Failed)
+}
+
+fn code(state: ChainState) -> i16 {
+    state.code() as i16
+}
+
+fn read_chain(row: &Row) -> ChainRecord {
+    ChainRecord {
+        key: key(row.get("id")),
+        state: state(row.get("state")),
+        attempt: row.get::<_, i32>("attempt") as u32,
+        class: row.get::<_, String>("class_key").into(),
+        priority: row.get("priority"),
+        rank: row.get("rank"),
+        losses: row.get::<_, i32>("losses") as u32,
+        agent: row.get::<_, Option<String>>("agent").map(Into::into),
+        started: row.get("started"),
+        ended: row.get("ended"),
+        not_before: row.get("not_before"),
+        payload: row.get::<_, Option<Vec<u8>>>("payload").unwrap_or_default(),
+        result: row.get::<_, Option<Vec<u8>>>("outcome").unwrap_or_default(),
+    }
+}
+
+/// Follows a common table expression `moved (id, class, old, new)` and keeps the counts true.
+const COUNT: &str = "counted AS (
+    INSERT INTO class_count
+    SELECT id >> 32, class, old, -count(*) FROM moved GROUP BY 1, 2, 3
+    UNION ALL SELECT id >> 32, class, new, count(*) FROM moved GROUP BY 1, 2, 3)";
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn create_run(&self, run: &NewRun) -> Result<RunId, StoreError> {
+        let sql = "INSERT INTO run (name, source, fingerprint, definition, state, created, priority)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";
+        let state = RunState::Running.code();
+        let rows = self
+            .rows(
+                sql,
+                &[
+                    &run.name,
+                    &run.source,
+                    &run.fingerprint,
+                    &run.definition,
+                    &state,
+                    &run.created,
+                    &run.priority,
+                ],
+            )
+            .await?;
+        rows.first().map(|r| RunId(r.get(0))).ok_or_else(|| self.unavailable("no answer".to_owned()))
+    }
+
+    async fn run(&self, id: RunId) -> Result<Option<Run>, StoreError> {
+        Ok(self.rows("SELECT * FROM run WHERE id = $1", &[&id.0]).await?.first().map(read_run))
+    }
+
+    async fn runs(&self) -> Result<Vec<Run>, StoreError> {
+        Ok(self.rows("SELECT * FROM run ORDER BY id DESC", &[]).await?.iter().map(read_run).collect())
+    }
+
+    async fn change_run(&self, id: RunId, c: &RunChange) -> Result<(), StoreError> {
+        let sql = "UPDATE run SET state = coalesce($2, state), started = coalesce($3, started),
+                   ended = CASE WHEN $4 THEN $5 ELSE ended END, error = CASE WHEN $6 THEN $7 ELSE error END,
+                   cancel_requested = coalesce($8, cancel_requested), results = coalesce($9, results),
+                   tasks = coalesce($10, tasks), skipped = coalesce($11, skipped), held = coalesce($12, held),
+                   controller = CASE WHEN $13 THEN $14 ELSE controller END WHERE id = $1";
+        let controller = c.controller.as_ref().and_then(|c| c.as_ref().map(ToString::to_string));
+        self.change(
+            sql,
+            &[
+                &id.0,
+                &c.state.map(RunState::code),
+                &c.started,
+                &c.ended.is_some(),
+                &c.ended.flatten(),
+                &c.error.is_some(),
+                &c.error.as_ref().and_then(Clone::clone),
+                &c.cancel_requested,
+                &c.results,
+                &c.tasks,
+                &c.skipped,
+                &c.held,
+                &c.controller.is_some(),
+                &controller,
+            ],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    async fn delete_run(&self, run: RunId) -> Result<(), StoreError> {
+        let (first, last) = id_range(run);
+        let sql = "WITH a AS (DELETE FROM chain WHERE id BETWEEN $2 AND $3),
+                   b AS (DELETE FROM payload WHERE id BETWEEN $2 AND $3),
+                   c AS (DELETE FROM result WHERE id BETWEEN $2 AND $3),
+                   d AS (DELETE FROM failed_attempt WHERE id BETWEEN $2 AND $3),
+                   e AS (DELETE FROM class_count WHERE run = $1)
+                   DELETE FROM run WHERE id = $1";
+        self.change(sql, &[&run.0, &first, &last]).await.map(|_| ())
+    }
+
+    async fn adopt_runs(&self, controller: &Name, now: i64) -> Result<Vec<Run>, StoreError> {
+        let sql = "UPDATE run SET controller = $1 WHERE state = $3 AND (controller IS NULL
+                   OR controller NOT IN (SELECT id FROM instance WHERE until > $2)) RETURNING *";
+        let running = RunState::Running.code();
+        Ok(self.rows(sql, &[&controller.as_str(), &now, &running]).await?.iter().map(read_run).collect())
+    }
+
+    async fn prioritise(&self, run: RunId, priority: i32, aging: Duration) -> Result<(), StoreError> {
+        let (first, last) = id_range(run);
+        let sql = "WITH a AS (UPDATE run SET priority = $2 WHERE id = $1)
+                   UPDATE chain SET priority = $2, rank = rank + ($2 - priority)::bigint * $5
+                   WHERE id BETWEEN $3 AND $4 AND state IN (0, 2)";
+        let aging = aging.as_millis() as i64;
+        self.change(sql, &[&run.0, &priority, &first, &last, &aging]).await.map(|_| ())
+    }
+
+    async fn apply(&self, batch: Batch) -> Result<Applied, StoreError> {
+        if batch.is_empty() {
+            return Ok(Applied::default());
+        }
+        let runs: Vec<i64> = batch.runs().map(|r| r.0).collect();
+        let applied = self.apply_batch(batch).await?;
+        self.fold_counts(runs).await?;
+        Ok(applied)
+    }
+
+    async fn counts(&self, run: RunId) -> Result<Counts, StoreError> {
+        let sql = "SELECT state, sum(count)::bigint FROM class_count WHERE run = $1 GROUP BY state";
+        let mut counts = Counts::default();
+        for row in self.rows(sql, &[&run.0]).await? {
+            *counts.of(state(row.get(0))) = row.get::<_, i64>(1).max(0) as u64;
+        }
+        Ok(counts)
+    }
+
+    async fn class_counts(&self, run: RunId) -> Result<Vec<ClassCount>, StoreError> {
+        let sql = "SELECT class.key, state, sum(count)::bigint FROM class_count JOIN class ON class.id = class
+                   WHERE run = $1 GROUP BY class.key, state HAVING sum(count) > 0 ORDER BY class.key, state";
+        let read = |row: &Row| ClassCount {
+            class: row.get::<_, String>(0).into(),
+            state: state(row.get(1)),
+            count: row.get::<_, i64>(2) as u64,
+        };
+        Ok(self.rows(sql, &[&run.0]).await?.iter().map(read).collect())
+    }
+
+    async fn waiting(&self, now: i64) -> Result<Vec<WaitingClass>, StoreError> {
+        let due = "SELECT 1 FROM chain WHERE state = 2 AND not_before <= $1
+                   AND id >> 32 NOT IN (SELECT id FROM run WHERE held) LIMIT 1";
+        if !self.rows(due, &[&now]).await?.is_empty() {
+            let wake = format!(
+                "WITH due AS (SELECT id FROM chain WHERE state = 2 AND not_before <= $1
+                     AND id >> 32 NOT IN (SELECT id FROM run WHERE held) FOR UPDATE SKIP LOCKED),
+                 moved AS (UPDATE chain c SET state = 0 FROM due WHERE c.id = due.id
+                     RETURNING c.id, c.class, 2::smallint AS old, 0::smallint AS new),
+                 {COUNT} SELECT 1"
+            );
+            self.rows(&wake, &[&now]).await?;
+        }
+        // The chains with a class that wait are found by jumping from class to class in the index.
+        let sql = "WITH RECURSIVE waiting (class) AS (
+                       (SELECT class FROM chain WHERE state = 0 ORDER BY class LIMIT 1)
+                       UNION ALL SELECT (SELECT class FROM chain WHERE state = 0 AND class > waiting.class
+                                         ORDER BY class LIMIT 1) FROM waiting WHERE waiting.class IS NOT NULL),
+                   counts AS (SELECT class, sum(count)::bigint AS n FROM class_count WHERE state = 0 GROUP BY class)
+                   SELECT class.key, greatest(counts.n, 1),
+                       (SELECT rank FROM chain WHERE state = 0 AND chain.class = class.id ORDER BY rank DESC, id LIMIT 1)
+                   FROM waiting JOIN class ON class.id = waiting.class LEFT JOIN counts ON counts.class = class.id";
+        let read = |row: &Row| WaitingClass {
+            class: row.get::<_, String>(0).into(),
+            count: row.get::<_, Option<i64>>(1).unwrap_or(1) as u64,
+            rank: row.get::<_, Option<i64>>(2).unwrap_or(0),
+        };
+        Ok(self.rows(sql, &[]).await?.iter().map(read).collect())
+    }
+
+    async fn chains(&self, run: RunId, filter: &ChainFilter) -> Result<Vec<ChainRecord>, StoreError> {
+        let sql = format!(
+            "SELECT chain.*, class.key AS class_key, {} AS payload, {} AS outcome
+             FROM chain JOIN class ON class.id = chain.class {} {}
+             WHERE chain.id BETWEEN $1 AND $2 AND ($3::smallint IS NULL OR chain.state = $3)
+             ORDER BY chain.id LIMIT $4",
+            if filter.payload { "payload.chain" } else { "NULL::bytea" },
+            if filter.result { "result.result" } else { "NULL::bytea" },
+            if filter.payload { "JOIN payload ON payload.id = chain.id" } else { "" },
+            if filter.result { "LEFT JOIN result ON result.id = chain.id" } else { "" },
+        );
+        let (_, last) = id_range(run);
+        let first = id(run, filter.from);
+        let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+        let rows = self.rows(&sql, &[&first, &last, &filter.state.map(code), &limit]).await?;
+        Ok(rows.iter().map(read_chain).collect())
+    }
+
+    async fn chain(&self, key: ChainKey) -> Result<Option<ChainRecord>, StoreError> {
+        let sql = "SELECT chain.*, class.key AS class_key, payload.chain AS payload, result.result AS outcome
+                   FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
+                   LEFT JOIN result ON result.id = chain.id WHERE chain.id = $1";
+        Ok(self.rows(sql, &[&id(key.run, key.seq)]).await?.first().map(read_chain))
+    }
+
+    async fn chains_of(&self, agent: &Name) -> Result<Vec<ChainRecord>, StoreError> {
+        let sql = "SELECT chain.*, class.key AS class_key, payload.chain AS payload, NULL::bytea AS outcome
+                   FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
+                   WHERE chain.state = 1 AND chain.agent = $1 ORDER BY chain.id";
+        Ok(self.rows(sql, &[&agent.as_str()]).await?.iter().map(read_chain).collect())
+    }
+
+    async fn feeds(&self, run: RunId) -> Result<Vec<FeedRecord>, StoreError> {
+        let (first, last) = id_range(run);
+        let sql = "SELECT id, after_chains FROM result
+                   WHERE id BETWEEN $1 AND $2 AND number IS NOT NULL ORDER BY number";
+        let read =
+            |row: &Row| FeedRecord { chain: key(row.get(0)).seq, after_chains: row.get::<_, i64>(1) as u64 };
+        Ok(self.rows(sql, &[&first, &last]).await?.iter().map(read).collect())
+    }
+
+    async fn unused_results(&self, run: RunId, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let (first, last) = id_range(run);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = "SELECT id, result FROM result
+                   WHERE id BETWEEN $1 AND $2 AND number IS NULL ORDER BY id LIMIT $3";
+        let rows = self.rows(sql, &[&first, &last, &limit]).await?;
+        Ok(rows.iter().map(|r| (key(r.get(0)).seq, r.get(1))).collect())
+    }
+
+    async fn failed_attempts(&self, run: RunId) -> Result<Vec<FailedAttempt>, StoreError> {
+        let (first, last) = id_range(run);
+        let sql = "SELECT * FROM failed_attempt WHERE id BETWEEN $1 AND $2 ORDER BY ended, id, attempt";
+        let read = |row: &Row| FailedAttempt {
+            key: key(row.get("id")),
+            attempt: row.get::<_, i32>("attempt") as u32,
+            agent: row.get::<_, Option<String>>("agent").map(Into::into),
+            started: row.get("started"),
+            ended: row.get("ended"),
+            error: row.get("error"),
+        };
+        Ok(self.rows(sql, &[&first, &last]).await?.iter().map(read).collect())
+    }
+
+    async fn release_running(&self, run: RunId) -> Result<u64, StoreError> {
+        let running = self.move_chains(run, ChainState::Running, ChainState::Registered).await?;
+        Ok(running + self.move_chains(run, ChainState::Paused, ChainState::Registered).await?)
+    }
+
+    async fn release_agent(
+        &self,
+        agent: &Name,
+        limit: u32,
+        error: &str,
+        now: i64,
+    ) -> Result<Vec<ChainRecord>, StoreError> {
+        let mut chains = self.chains_of(agent).await?;
+        let ids: Vec<i64> = chains.iter().map(|c| id(c.key.run, c.key.seq)).collect();
+        let sql = format!(
+            "WITH moved AS (UPDATE chain SET state = CASE WHEN losses + 1 >= $3 THEN 4 ELSE 0 END,
+                     losses = losses + 1, ended = $5
+                 WHERE state = 1 AND agent = $1 AND id = ANY($2)
+                 RETURNING id, class, 1::smallint AS old, state AS new, attempt, started),
+             failed AS (INSERT INTO failed_attempt (id, attempt, agent, started, ended, error)
+                 SELECT id, attempt, $1, coalesce(started, $5), $5, $4 FROM moved WHERE new = 4
+                 ON CONFLICT DO NOTHING),
+             {COUNT} SELECT id, new FROM moved"
+        );
+        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        let rows = self.rows(&sql, &[&agent.as_str(), &ids, &limit, &error, &now]).await?;
+        let moved: HashMap<i64, i16> = rows.iter().map(|r| (r.get(0), r.get(1))).collect();
+        chains.retain_mut(|c| {
+            let new = moved.get(&id(c.key.run, c.key.seq)).copied();
+            c.losses += 1;
+            c.state = state(new.unwrap_or_default());
+            new.is_some()
+        });
+        Ok(chains)
+    }
+
+    async fn retry_failed(&self, run: RunId) -> Result<u64, StoreError> {
+        let failed = self.move_chains(run, ChainState::Failed, ChainState::Registered).await?;
+        Ok(failed + self.move_chains(run, ChainState::Cancelled, ChainState::Registered).await?)
+    }
+
+    async fn move_chains(&self, run: RunId, from: ChainState, to: ChainState) -> Result<u64, StoreError> {
+        let (first, last) = id_range(run);
+        let sql = format!(
+            "WITH moved AS (UPDATE chain SET state = $4, not_before = 0
+                 WHERE id BETWEEN $1 AND $2 AND state = $3
+                 RETURNING id, class, $3::smallint AS old, $4::smallint AS new),
+             {COUNT} SELECT count(*) FROM moved"
+        );
+        let rows = self.rows(&sql, &[&first, &last, &code(from), &code(to)]).await?;
+        Ok(rows.first().map_or(0, |r| r.get::<_, i64>(0) as u64))
+    }
+
+    async fn repair_counts(&self, run: RunId) -> Result<u64, StoreError> {
+        let (first, last) = id_range(run);
+        let sql = "WITH truth AS (SELECT class, state, count(*) AS n FROM chain
+                       WHERE id BETWEEN $2 AND $3 GROUP BY class, state),
+                   kept AS (SELECT class, state, sum(count)::bigint AS n FROM class_count
+                       WHERE run = $1 GROUP BY class, state),
+                   wrong AS (SELECT class, state, coalesce(truth.n, 0) - coalesce(kept.n, 0) AS n
+                       FROM truth FULL JOIN kept USING (class, state)
+                       WHERE coalesce(truth.n, 0) <> coalesce(kept.n, 0))
+                   INSERT INTO class_count SELECT $1, class, state, n FROM wrong";
+        self.change(sql, &[&run.0, &first, &last]).await
+    }
+
+    async fn foreign_changes(&self) -> Result<u64, StoreError> {
+        // Others change it all the time.
+        self.now().await.map(|n| n as u64)
+    }
+
+    async fn sync(&self) -> Result<(), StoreError> {
+        // Every commit has done so.
+        Ok(())
+    }
+}

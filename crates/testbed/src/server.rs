@@ -1,0 +1,188 @@
+//! A process that is started, killed, and started again.
+
+use rustix::process::{Pid, Signal};
+use std::ffi::OsString;
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// A server could not be started.
+#[derive(Debug, Error)]
+pub enum TestbedError {
+    /// The program is missing.
+    #[error("{program} is not installed; on Debian: apt-get install {package}")]
+    Missing {
+        /// The program.
+        program: String,
+        /// Where it comes from.
+        package: &'static str,
+    },
+    /// It did not come up.
+    #[error("{what} did not start: {detail}")]
+    Start {
+        /// What.
+        what: String,
+        /// Why, as far as is known.
+        detail: String,
+    },
+    /// The operating system refused something.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// A command that can be started again and again.
+pub struct Server {
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    log: PathBuf,
+    child: Option<Child>,
+    /// Ends it in an orderly way.
+    farewell: Signal,
+}
+
+impl Server {
+    /// Starts a command. What it writes goes to `log`.
+    pub fn start<S: Into<OsString>>(
+        arguments: impl IntoIterator<Item = S>,
+        log: &Path,
+    ) -> Result<Self, TestbedError> {
+        Self::start_with(arguments, Vec::new(), log)
+    }
+
+    /// Starts a command with additional environment variables.
+    pub fn start_with<S: Into<OsString>>(
+        arguments: impl IntoIterator<Item = S>,
+        environment: Vec<(OsString, OsString)>,
+        log: &Path,
+    ) -> Result<Self, TestbedError> {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        let mut server =
+            Self { arguments, environment, log: log.to_path_buf(), child: None, farewell: Signal::TERM };
+        server.spawn()?;
+        Ok(server)
+    }
+
+    /// Uses another signal than TERM to stop it.
+    #[must_use]
+    pub fn stopped_by(mut self, signal: Signal) -> Self {
+        self.farewell = signal;
+        self
+    }
+
+    fn spawn(&mut self) -> Result<(), TestbedError> {
+        let log = File::options().create(true).append(true).open(&self.log)?;
+        let Some((program, arguments)) = self.arguments.split_first() else {
+            return Err(TestbedError::Start { what: "nothing".to_owned(), detail: "no command".to_owned() });
+        };
+        let child = Command::new(program)
+            .args(arguments)
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .map_err(|e| TestbedError::Start {
+                what: program.to_string_lossy().into_owned(),
+                detail: e.to_string(),
+            })?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// Its process id, while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|c| matches!(c.try_wait(), Ok(None)))
+    }
+
+    /// What it has written.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.pid().and_then(|p| Pid::from_raw(p as i32)) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
+    /// Kills it, as a failing machine would.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Stops it in an orderly way, or kills it if it does not want to.
+    pub fn stop(&mut self) {
+        self.signal(self.farewell);
+        let start = Instant::now();
+        while self.is_alive() && start.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.kill();
+    }
+
+    /// Waits until it ends by itself; `None` if it does not in time.
+    pub fn wait(&mut self, patience: Duration) -> Option<i32> {
+        wait_until(patience, || {
+            let status = self.child.as_mut()?.try_wait().ok()??;
+            Some(status.code().unwrap_or(-1))
+        })
+    }
+
+    /// Starts it again after it was killed or stopped.
+    pub fn start_again(&mut self) -> Result<(), TestbedError> {
+        self.kill();
+        self.spawn()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A port of the loopback device that nobody uses right now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr());
+    listener.map_or(0, |a| a.port())
+}
+
+/// Asks again and again until there is an answer.
+pub fn wait_until<T>(patience: Duration, mut answer: impl FnMut() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = answer() {
+            return Some(answer);
+        }
+        if start.elapsed() > patience {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Finds a program on the path or in one of the given directories.
+pub(crate) fn find_program(
+    name: &str,
+    directories: &[PathBuf],
+    package: &'static str,
+) -> Result<PathBuf, TestbedError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = directories.iter().cloned().chain(std::env::split_paths(&path));
+    places.find_map(|d| Some(d.join(name)).filter(|f| f.is_file())).ok_or_else(|| TestbedError::Missing {
+        program: name.to_owned(),
+        package,
+    })
+}
