@@ -1,12 +1,18 @@
-//! How parts talk: one [`Bus`] trait; [`LocalBus`] within a process.
+//! How parts talk: one [`Bus`] trait; [`LocalBus`] within a process, [`NatsBus`] between machines.
 //!
-//! Messages are hints. Any of them may be lost, late or doubled; the store is the truth.
+//! Messages are hints. Any of them may be lost, late or doubled; the store is the truth. [`LossyBus`] makes
+//! sure that this stays so. The [`contract`] module has the tests every implementation must pass.
 
+pub mod contract;
 mod local;
+mod lossy;
 mod message;
+mod nats;
 
 pub use local::LocalBus;
-pub use message::{Assignment, Message, subject};
+pub use lossy::LossyBus;
+pub use message::{AgentState, Assignment, Message, Registered, subject};
+pub use nats::{BusError, NatsBus, NatsOptions};
 
 use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedReceiver;

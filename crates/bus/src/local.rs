@@ -38,27 +38,8 @@ impl Bus for LocalBus {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use catena_model::chain::RunId;
-
     #[tokio::test]
-    async fn everyone_on_a_subject_hears_everything_in_order() {
-        let bus = LocalBus::default();
-        let mut first = bus.subscribe("a").await;
-        let mut second = bus.subscribe("a").await;
-        let mut other = bus.subscribe("b").await;
-        for n in 0..3 {
-            bus.publish("a", Message::Cancel(RunId(n))).await;
-        }
-        bus.publish("b", Message::Interrupt).await;
-        for subscription in [&mut first, &mut second] {
-            let mut heard = Vec::new();
-            subscription.receive(&mut heard, 10).await;
-            let runs: Vec<i64> =
-                heard.iter().map(|m| if let Message::Cancel(r) = m { r.0 } else { -1 }).collect();
-            assert_eq!(runs, [0, 1, 2]);
-        }
-        let mut heard = Vec::new();
-        assert_eq!(other.receive(&mut heard, 10).await, 1);
+    async fn keeps_the_contract() {
+        crate::contract::all(&super::LocalBus::default()).await;
     }
 }

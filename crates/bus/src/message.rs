@@ -7,8 +7,21 @@ use std::sync::Arc;
 
 /// Names of subjects.
 pub mod subject {
-    /// What concerns schedulers: agents that join, attempts that end.
-    pub const SCHEDULER: &str = "scheduler";
+    /// What concerns all schedulers: agents that look for one, chains that wait.
+    pub const SCHEDULERS: &str = "schedulers";
+    /// What concerns all controllers: runs that are new or have changed.
+    pub const CONTROLLERS: &str = "controllers";
+    /// What concerns all agents: runs that are cancelled.
+    pub const AGENTS: &str = "agents";
+    /// What concerns the fleet: classes without agents.
+    pub const FLEET: &str = "fleet";
+    /// What people may want to know.
+    pub const EVENTS: &str = "events";
+
+    /// What concerns one scheduler.
+    pub fn scheduler(id: &str) -> String {
+        format!("scheduler.{id}")
+    }
 
     /// What concerns one agent.
     pub fn agent(id: &str) -> String {
@@ -19,22 +32,31 @@ pub mod subject {
 /// A message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// An agent offers itself.
-    AgentJoined {
-        /// Its name.
-        id: Name,
-        /// What it can do.
-        capabilities: Vec<Name>,
-        /// How much it can do at once.
-        resources: Resources,
-    },
+    /// An agent looks for a scheduler.
+    Hello(Box<AgentState>),
+    /// An agent says that it is alive, and all that its scheduler should know.
+    Beat(Box<AgentState>),
     /// Something happened on an agent.
-    Agent {
+    Report {
         /// Its name.
-        id: Name,
+        agent: Name,
         /// What happened, in order.
         events: Vec<AgentEvent>,
     },
+    /// An agent goes. What it had can run elsewhere at once.
+    Leaving {
+        /// Its name.
+        agent: Name,
+        /// Which start of it.
+        incarnation: u64,
+    },
+    /// A scheduler looks after an agent and has heard of it.
+    Attached {
+        /// The scheduler.
+        scheduler: Name,
+    },
+    /// The ends of these attempts are known; the agent need not remember them.
+    Known(Vec<Attempt>),
     /// Chains for an agent.
     Assign {
         /// The chains.
@@ -42,16 +64,60 @@ pub enum Message {
         /// Where they live.
         context: Arc<RunContext>,
     },
+    /// Give up to so many chains of a class back that have not started yet.
+    Recall(Vec<Attempt>),
+    /// Stop these attempts: somebody else has the chains.
+    Void(Vec<Attempt>),
     /// Stop all chains of a run for good.
     Cancel(RunId),
     /// Stop everything; chains can go on later.
     Interrupt,
-    /// Look at the store: something has changed there.
-    Look,
+    /// Somebody wants the agent to stay although it has nothing to do.
+    KeepAlive,
+    /// End, once there is nothing to do.
+    ShutDown,
+    /// More chains wait for agents.
+    Registered(Vec<Registered>),
+    /// Look at the store: something about these runs has changed there.
+    Look(Vec<RunId>),
+    /// Chains wait, and no agent has room for them.
+    Missing(Vec<Registered>),
+    /// Something people may want to know, as JSON.
+    Event(serde_json::Value),
+    /// Comes back to the one who sent it, and so shows that messages arrive.
+    Echo(u64),
+}
+
+/// An agent, and what it has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentState {
+    /// Its name.
+    pub id: Name,
+    /// Differs with every start.
+    pub incarnation: u64,
+    /// What it can do.
+    pub capabilities: Vec<Name>,
+    /// How much it can do at once.
+    pub resources: Resources,
+    /// Attempts that wait or run there.
+    pub holding: Vec<Attempt>,
+    /// Attempts that have ended, where it is not known that somebody knows.
+    pub ended: Vec<AgentEvent>,
+}
+
+/// Chains of a class that wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registered {
+    /// The class.
+    pub class: Name,
+    /// How many.
+    pub count: u64,
+    /// The highest rank among them.
+    pub rank: i64,
 }
 
 /// A chain for an agent.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     /// Which attempt.
     pub attempt: Attempt,

@@ -120,7 +120,7 @@ pub(crate) fn load_options(source: &SourceArgs, project: &Project) -> Result<Loa
     }
     let services = project.services.iter().chain(&source.services).cloned().collect();
     let macros = project.macros.iter().chain(&source.macros).cloned().collect();
-    Ok(LoadOptions { services, macros, inputs })
+    Ok(LoadOptions { services, macros, inputs, texts: Vec::new() })
 }
 
 /// Loads what a command names.

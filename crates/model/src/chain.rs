@@ -151,7 +151,7 @@ impl fmt::Display for RunId {
 }
 
 /// One try at a chain. The number is the fencing token: only the newest attempt may commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Attempt {
     /// The chain.
     pub chain: ChainKey,
@@ -305,6 +305,15 @@ pub struct RunContext {
     pub logs: PathBuf,
     /// The state directory, to recognise processes.
     pub state: PathBuf,
+}
+
+impl AgentEvent {
+    /// The attempt it is about.
+    pub fn attempt(&self) -> Attempt {
+        match self {
+            Self::TaskStarted { attempt, .. } | Self::Ended { attempt, .. } => *attempt,
+        }
+    }
 }
 
 /// What an agent reports.

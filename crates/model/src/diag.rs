@@ -1,6 +1,7 @@
 //! Problems in documents, told so that a reader can fix them: what, where, why, what to do.
 
 use serde::Serialize;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,9 +32,21 @@ pub struct Source {
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     list: Vec<Source>,
+    /// Texts that are in memory already, by the path they would be read from.
+    given: HashMap<PathBuf, Arc<str>>,
 }
 
 impl Sources {
+    /// Sources that are read from memory where they can be.
+    pub(crate) fn with(given: &[(PathBuf, Arc<str>)]) -> Self {
+        Self { list: Vec::new(), given: given.iter().cloned().collect() }
+    }
+
+    /// The text at a path.
+    pub(crate) fn read(&self, path: &Path) -> Result<Arc<str>, String> {
+        self.given.get(path).cloned().map_or_else(|| crate::document::read_text(path), Ok)
+    }
+
     /// Adds a document and returns its number for use in spans.
     pub fn add(&mut self, name: &Path, text: Arc<str>) -> u16 {
         self.list.push(Source { name: name.to_path_buf(), text });

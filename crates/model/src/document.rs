@@ -28,6 +28,8 @@ pub struct LoadOptions {
     pub macros: Vec<PathBuf>,
     /// Values for the workflow's inputs, in place of those in the document.
     pub inputs: Vec<(Name, Value)>,
+    /// Texts that are in memory already and need not be read from their paths.
+    pub texts: Vec<(PathBuf, Arc<str>)>,
 }
 
 /// What a document turned out to be.
@@ -122,7 +124,7 @@ impl<'o> Loader<'o> {
     fn new(options: &'o LoadOptions) -> Self {
         Self {
             options,
-            sources: Sources::default(),
+            sources: Sources::with(&options.texts),
             library: Library::default(),
             diags: Diagnostics::default(),
         }
@@ -244,7 +246,7 @@ impl<'o> Loader<'o> {
     }
 
     fn file(&mut self, path: &Path, read: fn(&mut Self, &Node)) {
-        match read_text(path) {
+        match self.sources.read(path) {
             Ok(text) => {
                 let source = self.sources.add(path, text.clone());
                 for node in yaml::parse(&text, source, &mut self.diags) {

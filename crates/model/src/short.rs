@@ -623,8 +623,7 @@ impl<'a> ShortReader<'a> {
             .help("a workflow must not use itself");
             return None;
         }
-        let text =
-            crate::document::read_text(&path).map_err(|m| ctx.error("unreadable", file.span, m).code).ok()?;
+        let text = self.sources.read(&path).map_err(|m| ctx.error("unreadable", file.span, m).code).ok()?;
         let source = self.sources.add(&path, text.clone());
         let documents = yaml::parse(&text, source, &mut ctx.diags);
         let node = documents.first()?;

@@ -2,11 +2,14 @@
 //!
 //! The paper asks every agent which set it would like and assigns one chain per exchange. Here the
 //! scheduler knows what agents offer, assigns a batch as large as the agent has room for, and reacts to
-//! every event at once.
+//! every event at once. Agents that offer the same are of one [`Kind`]; decisions are made per kind and class,
+//! so their cost does not grow with the number of agents or chains.
 
 use crate::class::Class;
+use crate::policy::Policy;
 use catena_model::{Name, Resources};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// What an agent offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,14 +25,23 @@ pub struct AgentInfo {
 /// Something happened.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Chains of a class wait for an agent.
+    /// More chains of a class wait for an agent.
     Registered {
         /// The class.
         class: Class,
         /// How many more.
         count: u64,
-        /// The highest priority among them.
-        priority: i32,
+        /// The highest rank among them.
+        rank: i64,
+    },
+    /// So many chains of a class wait in all; none if the class is not known yet.
+    Waiting {
+        /// The class.
+        class: Class,
+        /// How many.
+        count: u64,
+        /// The highest rank among them.
+        rank: i64,
     },
     /// An agent offers itself.
     AgentJoined(AgentInfo),
@@ -45,6 +57,17 @@ pub enum Event {
         asked: u64,
         /// How many there were.
         got: u64,
+        /// The rank of the last of them: what still waits has no higher one.
+        rank: Option<i64>,
+    },
+    /// An agent has chains from an earlier time.
+    Has {
+        /// The agent.
+        agent: Name,
+        /// Their class.
+        class: Class,
+        /// How many.
+        count: u64,
     },
     /// An agent is done with a chain, whatever came of it.
     Ended {
@@ -52,8 +75,8 @@ pub enum Event {
         agent: Name,
         /// The chain's class.
         class: Name,
-        /// How long the agent was busy with it, in milliseconds.
-        millis: f64,
+        /// How long the agent was busy with it, in milliseconds; `None` if it never started.
+        millis: Option<f64>,
     },
 }
 
@@ -62,6 +85,15 @@ pub enum Event {
 pub enum Command {
     /// Claim up to `limit` chains of a class and send them to an agent.
     Claim {
+        /// The agent.
+        agent: Name,
+        /// The class.
+        class: Name,
+        /// At most so many.
+        limit: usize,
+    },
+    /// Ask an agent to give chains back that it has not started, because another one is idle.
+    Recall {
         /// The agent.
         agent: Name,
         /// The class.
@@ -78,17 +110,38 @@ pub enum Command {
     },
 }
 
+/// How the scheduler decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Which class an agent takes.
+    pub policy: Policy,
+    /// So much waiting counts as much as one point of priority.
+    pub aging: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { policy: Policy::default(), aging: Duration::from_secs(600) }
+    }
+}
+
 /// How much work an agent holds in advance, in milliseconds: enough to hide a round trip.
 const LOOK_AHEAD_MILLIS: f64 = 50.0;
 /// An agent never holds more than this many times its capacity in advance.
 const MAX_LOOK_AHEAD: f64 = 256.0;
+/// Chains that take at least so long are worth being moved to an idle agent.
+const RECALL_MILLIS: f64 = 100.0;
+/// How much a new duration changes an expected one.
+const LEARNING: f64 = 0.05;
 
 /// Matches classes with agents.
 #[derive(Debug, Default)]
 pub struct Scheduler {
+    settings: Settings,
     classes: BTreeMap<Name, ClassState>,
+    kinds: Vec<Kind>,
     agents: BTreeMap<Name, AgentState>,
-    /// Counts decisions, to serve classes of equal priority in turn.
+    /// Counts decisions: who was served least recently is served first.
     turn: u64,
 }
 
@@ -96,29 +149,77 @@ pub struct Scheduler {
 struct ClassState {
     class: Class,
     registered: u64,
-    priority: i32,
+    rank: i64,
+    /// Expected duration of a chain in milliseconds.
+    mean_millis: Option<f64>,
     last_served: u64,
     reported: bool,
+    /// For each kind how many chains one of its agents can run at once.
+    slots: Vec<u64>,
+}
+
+impl ClassState {
+    /// The priority of the first waiting chain, raised by the time it has waited.
+    fn level(&self, now: i64, aging: Duration) -> i64 {
+        (self.rank.saturating_add(now)).div_euclid((aging.as_millis() as i64).max(1))
+    }
+}
+
+/// Agents that offer the same.
+#[derive(Debug)]
+struct Kind {
+    capabilities: Vec<Name>,
+    resources: Resources,
+    /// Those with room, the ones first that have waited longest.
+    open: BTreeSet<(u64, Name)>,
+    members: u64,
 }
 
 #[derive(Debug)]
 struct AgentState {
     info: AgentInfo,
-    assigned: BTreeMap<Name, u64>,
-    /// Mean duration of recent chains in milliseconds.
+    kind: usize,
+    assigned: BTreeMap<Name, Assigned>,
+    /// What is assigned, in units of the agent's capacity.
+    load: f64,
+    /// Expected duration of a chain in milliseconds.
     mean_millis: f64,
-    /// When it last got work; the one that waits longest is served first.
+    /// When it last got work.
     last_assigned: u64,
 }
 
+#[derive(Debug, Default)]
+struct Assigned {
+    count: u64,
+    /// How many of them were asked back.
+    recalled: u64,
+}
+
 impl AgentState {
-    fn offers(&self, class: &Class) -> bool {
-        class.capabilities.iter().all(|c| self.info.capabilities.contains(c))
+    /// How much the agent may hold in advance, in units of its capacity.
+    fn ahead(&self, policy: Policy) -> f64 {
+        if policy == Policy::Steep {
+            return 0.0;
+        }
+        (LOOK_AHEAD_MILLIS / self.mean_millis.max(0.001)).clamp(1.0, MAX_LOOK_AHEAD)
     }
 
-    /// How many chains of a class the agent can run at once.
+    fn is_open(&self, policy: Policy) -> bool {
+        self.load < 1.0 + self.ahead(policy) - 1e-9
+    }
+}
+
+impl Kind {
+    fn offers(&self, class: &Class) -> bool {
+        class.capabilities.iter().all(|c| self.capabilities.contains(c))
+    }
+
+    /// How many chains of a class one agent can run at once.
     fn slots(&self, class: &Class) -> u64 {
-        let (have, need) = (&self.info.resources, &class.resources);
+        if !self.offers(class) {
+            return 0;
+        }
+        let (have, need) = (&self.resources, &class.resources);
         let mut slots = u64::MAX;
         let named = need.named.iter().map(|(name, n)| (have.named.get(name).copied().unwrap_or(0), *n));
         let quantities = [(have.cpus, need.cpus), (have.memory, need.memory), (have.disk, need.disk)];
@@ -128,78 +229,134 @@ impl AgentState {
         // Something that needs nothing still needs somebody to run it.
         slots.min(have.cpus.max(1000) / 10)
     }
-
-    /// How many more chains of a class to send: what fits now, and some ahead so that no slot waits.
-    fn room(&self, class: &Class, classes: &BTreeMap<Name, ClassState>) -> u64 {
-        if !self.offers(class) {
-            return 0;
-        }
-        let slots = self.slots(class);
-        if slots == 0 {
-            return 0;
-        }
-        let load: f64 = self
-            .assigned
-            .iter()
-            .filter_map(|(key, n)| Some(*n as f64 / self.slots(&classes.get(key)?.class).max(1) as f64))
-            .sum();
-        let ahead = (LOOK_AHEAD_MILLIS / self.mean_millis.max(0.001)).clamp(1.0, MAX_LOOK_AHEAD);
-        ((1.0 + ahead - load) * slots as f64).max(0.0) as u64
-    }
 }
 
 impl Scheduler {
+    /// A scheduler that decides in this way.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
     /// Takes an event in.
     pub fn handle(&mut self, event: Event) {
         match event {
-            Event::Registered { class, count, priority } => {
-                let state = self.classes.entry(class.key()).or_insert_with(|| ClassState {
-                    class,
-                    registered: 0,
-                    priority,
-                    last_served: 0,
-                    reported: false,
-                });
-                state.priority = if state.registered == 0 { priority } else { state.priority.max(priority) };
+            Event::Registered { class, count, rank } => {
+                let state = self.class(class);
+                state.rank = if state.registered == 0 { rank } else { state.rank.max(rank) };
                 state.registered += count;
             }
-            Event::AgentJoined(info) => {
-                let id = info.id.clone();
-                let agent = AgentState {
-                    info,
-                    assigned: BTreeMap::new(),
-                    mean_millis: LOOK_AHEAD_MILLIS,
-                    last_assigned: 0,
-                };
-                self.agents.insert(id, agent);
-                for class in self.classes.values_mut() {
-                    class.reported = false;
-                }
+            Event::Waiting { class, count, rank } => {
+                let state = self.class(class);
+                (state.registered, state.rank) = (count, rank);
             }
-            Event::AgentLeft(id) => {
-                self.agents.remove(&id);
-            }
-            Event::Claimed { agent, class, asked, got } => {
+            Event::AgentJoined(info) => self.join(info),
+            Event::AgentLeft(id) => self.leave(&id),
+            Event::Claimed { agent, class, asked, got, rank } => {
                 if let Some(state) = self.classes.get_mut(&class) {
                     // Fewer than asked for means that there are no more.
                     state.registered = if got < asked { 0 } else { state.registered.saturating_sub(got) };
+                    state.rank = rank.unwrap_or(state.rank);
                 }
                 // The claim was counted as assigned when it was decided.
                 self.unassign(&agent, &class, asked - got);
             }
+            Event::Has { agent, class, count } => {
+                let key = class.key();
+                self.class(class);
+                self.assign(&agent, &key, count);
+            }
             Event::Ended { agent, class, millis } => {
-                self.unassign(&agent, &class, 1);
-                if let Some(agent) = self.agents.get_mut(&agent) {
-                    agent.mean_millis += (millis - agent.mean_millis) * 0.05;
+                if let Some(millis) = millis {
+                    if let Some(agent) = self.agents.get_mut(&agent) {
+                        agent.mean_millis += (millis - agent.mean_millis) * LEARNING;
+                    }
+                    if let Some(class) = self.classes.get_mut(&class) {
+                        let mean = class.mean_millis.get_or_insert(millis);
+                        *mean += (millis - *mean) * LEARNING;
+                    }
                 }
+                self.unassign(&agent, &class, 1);
             }
         }
     }
 
-    fn unassign(&mut self, agent: &Name, class: &Name, n: u64) {
-        let assigned = self.agents.get_mut(agent).and_then(|a| a.assigned.get_mut(class));
-        if let Some(assigned) = assigned {
-            *assigned = assigned.saturating_sub(n);
+    fn class(&mut self, class: Class) -> &mut ClassState {
+        let kinds = &self.kinds;
+        self.classes.entry(class.key()).or_insert_with(|| ClassState {
+            slots: kinds.iter().map(|k| k.slots(&class)).collect(),
+            class,
+            registered: 0,
+            rank: 0,
+            mean_millis: None,
+            last_served: 0,
+            reported: false,
+        })
+    }
+
+    fn join(&mut self, info: AgentInfo) {
+        // Who joins again is still as fast as before.
+        let before = self.agents.get(&info.id).map(|a| (a.mean_millis, a.last_assigned));
+        let (mean_millis, last_assigned) = before.unwrap_or((LOOK_AHEAD_MILLIS, 0));
+        self.leave(&info.id);
+        let same = |k: &Kind| k.capabilities == info.capabilities && k.resources == info.resources;
+        let kind = self.kinds.iter().position(same).unwrap_or_else(|| {
+            let (capabilities, resources) = (info.capabilities.clone(), info.resources.clone());
+            let kind = Kind { capabilities, resources, open: BTreeSet::new(), members: 0 };
+            for class in self.classes.values_mut() {
+                class.slots.push(kind.slots(&class.class));
+            }
+            self.kinds.push(kind);
+            self.kinds.len() - 1
+        });
+        self.kinds[kind].members += 1;
+        self.kinds[kind].open.insert((last_assigned, info.id.clone()));
+        let assigned = BTreeMap::new();
+        let agent = AgentState { kind, assigned, load: 0.0, mean_millis, last_assigned, info };
+        self.agents.insert(agent.info.id.clone(), agent);
+        for class in self.classes.values_mut() {
+            class.reported = false;
+        }
+    }
+
+    fn leave(&mut self, id: &Name) {
+        if let Some(agent) = self.agents.remove(id) {
+            let kind = &mut self.kinds[agent.kind];
+            kind.members -= 1;
+            kind.open.remove(&(agent.last_assigned, id.clone()));
+        }
+    }
+
+    fn assign(&mut self, id: &Name, class: &Name, n: u64) {
+        let (Some(agent), Some(state)) = (self.agents.get_mut(id), self.classes.get_mut(class)) else {
+            return;
+        };
+        let open = &mut self.kinds[agent.kind].open;
+        open.remove(&(agent.last_assigned, id.clone()));
+        self.turn += 1;
+        agent.last_assigned = self.turn;
+        state.last_served = self.turn;
+        agent.assigned.entry(class.clone()).or_default().count += n;
+        agent.load += n as f64 / state.slots[agent.kind].max(1) as f64;
+        if agent.is_open(self.settings.policy) {
+            open.insert((agent.last_assigned, id.clone()));
+        }
+    }
+
+    fn unassign(&mut self, id: &Name, class: &Name, n: u64) {
+        let (Some(agent), Some(state)) = (self.agents.get_mut(id), self.classes.get(class)) else {
+            return;
+        };
+        let Some(assigned) = agent.assigned.get_mut(class) else { return };
+        let n = n.min(assigned.count);
+        assigned.count -= n;
+        assigned.recalled = assigned.recalled.min(assigned.count);
+        agent.load -= n as f64 / state.slots[agent.kind].max(1) as f64;
+        if agent.assigned.values().all(|a| a.count == 0) {
+            // Fractions add up to nothing only nearly.
+            agent.load = 0.0;
+        }
+        if agent.is_open(self.settings.policy) {
+            self.kinds[agent.kind].open.insert((agent.last_assigned, id.clone()));
         }
     }
 
@@ -208,72 +365,166 @@ impl Scheduler {
         self.classes.values().map(|c| c.registered).sum()
     }
 
-    /// What to do now. Each claim must be answered with [`Event::Claimed`].
-    pub fn decide(&mut self) -> Vec<Command> {
-        let mut commands = Vec::new();
-        let mut order: Vec<(i32, u64, Name)> = self
-            .classes
-            .iter()
-            .filter(|(_, c)| c.registered > 0)
-            .map(|(key, c)| (-c.priority, c.last_served, key.clone()))
-            .collect();
-        order.sort();
-        for (_, _, key) in order {
-            self.serve(&key, &mut commands);
+    /// The classes that wait, how many chains of each, and the highest rank among them.
+    pub fn waiting(&self) -> impl Iterator<Item = (&Name, u64, i64)> {
+        self.classes.iter().filter(|(_, c)| c.registered > 0).map(|(k, c)| (k, c.registered, c.rank))
+    }
+
+    /// Forgets how many chains wait, before the truth about it is told.
+    pub fn forget_waiting(&mut self) {
+        for class in self.classes.values_mut() {
+            class.registered = 0;
         }
+    }
+
+    /// What to do now. Each claim must be answered with [`Event::Claimed`].
+    pub fn decide(&mut self, now: i64) -> Vec<Command> {
+        let mut commands = Vec::new();
+        // What is claimed in this step, by class: `registered` is told with the answer.
+        let mut claimed: BTreeMap<Name, u64> = BTreeMap::new();
+        // Who can do little chooses first; what remains is for those who can do much.
+        let mut kinds: Vec<(usize, usize)> = (0..self.kinds.len())
+            .filter(|k| !self.kinds[*k].open.is_empty())
+            .map(|k| (self.classes.values().filter(|c| c.slots[k] > 0).count(), k))
+            .collect();
+        kinds.sort_unstable();
+        for (_, kind) in kinds {
+            let mut skipped = Vec::new();
+            while let Some((turn, id)) = self.kinds[kind].open.pop_first() {
+                match self.choose(kind, &id, now, &claimed) {
+                    Some((class, limit)) => {
+                        // `assign` puts the agent back if it still has room.
+                        self.kinds[kind].open.insert((turn, id.clone()));
+                        *claimed.entry(class.clone()).or_insert(0) += limit;
+                        self.assign(&id, &class, limit);
+                        commands.push(Command::Claim { agent: id, class, limit: limit as usize });
+                    }
+                    None => {
+                        skipped.push((turn, id));
+                        if !self.could_choose(kind, &claimed) {
+                            break;
+                        }
+                    }
+                }
+            }
+            self.kinds[kind].open.extend(skipped);
+        }
+        self.recall(&claimed, &mut commands);
+        self.complain(&mut commands);
         commands
     }
 
-    fn serve(&mut self, key: &Name, commands: &mut Vec<Command>) {
-        let Some(state) = self.classes.get(key) else {
-            return;
-        };
-        if !self.agents.values().any(|a| a.offers(&state.class) && a.slots(&state.class) > 0) {
-            let reason = self.why_not(&state.class);
-            let state = self.classes.get_mut(key).filter(|s| !s.reported);
-            if let Some(state) = state {
-                state.reported = true;
-                commands.push(Command::Unsatisfiable { class: key.clone(), reason });
+    fn left(&self, class: &ClassState, key: &Name, claimed: &BTreeMap<Name, u64>) -> u64 {
+        let claimed = claimed.get(key).copied().unwrap_or(0);
+        if self.settings.policy == Policy::Steep && claimed > 0 {
+            return 0;
+        }
+        class.registered.saturating_sub(claimed)
+    }
+
+    /// Whether there is anything for agents of a kind.
+    fn could_choose(&self, kind: usize, claimed: &BTreeMap<Name, u64>) -> bool {
+        self.classes.iter().any(|(key, c)| c.slots[kind] > 0 && self.left(c, key, claimed) > 0)
+    }
+
+    /// The class that an agent takes next, and how many chains of it.
+    fn choose(&self, kind: usize, id: &Name, now: i64, claimed: &BTreeMap<Name, u64>) -> Option<(Name, u64)> {
+        let agent = self.agents.get(id)?;
+        let room = 1.0 + agent.ahead(self.settings.policy) - agent.load;
+        let able = self.classes.iter().filter_map(|(key, c)| {
+            let left = self.left(c, key, claimed);
+            let fits = (room * c.slots[kind] as f64 + 1e-9) as u64;
+            (left > 0 && fits > 0).then_some((key, c, left.min(fits), left))
+        });
+        let aging = self.settings.aging;
+        let score = |c: &ClassState, left: u64| -> f64 {
+            let mean = c.mean_millis.unwrap_or(LOOK_AHEAD_MILLIS);
+            match self.settings.policy {
+                Policy::Steep => c.class.capabilities.len() as f64,
+                Policy::MinMin => -mean,
+                Policy::MaxMin => mean,
+                Policy::Catena => {
+                    let able = self.kinds.iter().zip(&c.slots).map(|(k, slots)| k.members * slots);
+                    left as f64 * mean / able.sum::<u64>().max(1) as f64
+                }
             }
+        };
+        let best = able.max_by(|(ka, a, _, la), (kb, b, _, lb)| {
+            let level = a.level(now, aging).cmp(&b.level(now, aging));
+            let fair = b.last_served.cmp(&a.last_served).then_with(|| kb.cmp(ka));
+            level.then_with(|| score(a, *la).total_cmp(&score(b, *lb))).then(fair)
+        });
+        let (key, _, n, _) = best?;
+        // To balance classes, an agent with a choice takes no more than a turn's worth at a time.
+        let limit = if self.settings.policy == Policy::Steep { 1 } else { n };
+        Some((key.clone(), limit))
+    }
+
+    /// Asks for chains back that wait behind others while an agent that could run them is idle.
+    fn recall(&mut self, claimed: &BTreeMap<Name, u64>, commands: &mut Vec<Command>) {
+        if self.settings.policy == Policy::Steep {
             return;
         }
-        // A claim that is under way has not been subtracted from `registered` yet.
-        let mut left = state.registered;
-        let mut agents: Vec<(u64, Name)> =
-            self.agents.values().map(|a| (a.last_assigned, a.info.id.clone())).collect();
-        agents.sort();
-        for (_, id) in agents {
-            let (Some(agent), Some(state)) = (self.agents.get(&id), self.classes.get(key)) else {
-                continue;
-            };
-            let limit = agent.room(&state.class, &self.classes).min(left);
-            if limit == 0 {
+        for kind in 0..self.kinds.len() {
+            if self.could_choose(kind, claimed) {
                 continue;
             }
-            left -= limit;
-            self.turn += 1;
-            if let Some(agent) = self.agents.get_mut(&id) {
-                agent.last_assigned = self.turn;
-                *agent.assigned.entry(key.clone()).or_insert(0) += limit;
+            let idle = self.kinds[kind].open.iter().filter_map(|(_, id)| self.agents.get(id));
+            let mut wanted: u64 = idle.filter(|a| a.load < 1e-9).count() as u64;
+            if wanted == 0 {
+                continue;
             }
-            if let Some(state) = self.classes.get_mut(key) {
-                state.last_served = self.turn;
+            for agent in self.agents.values_mut() {
+                if agent.load <= 1.0 + 1e-9 || agent.mean_millis < RECALL_MILLIS {
+                    continue;
+                }
+                for (key, assigned) in &mut agent.assigned {
+                    let Some(class) = self.classes.get(key).filter(|c| c.slots[kind] > 0) else { continue };
+                    let waiting = assigned.count.saturating_sub(class.slots[agent.kind]);
+                    let limit = waiting.saturating_sub(assigned.recalled).min(wanted);
+                    if limit > 0 {
+                        assigned.recalled += limit;
+                        wanted -= limit;
+                        let agent = agent.info.id.clone();
+                        commands.push(Command::Recall { agent, class: key.clone(), limit: limit as usize });
+                    }
+                }
+                if wanted == 0 {
+                    break;
+                }
             }
-            commands.push(Command::Claim { agent: id, class: key.clone(), limit: limit as usize });
+        }
+    }
+
+    /// Names the classes that nobody can ever run, once.
+    fn complain(&mut self, commands: &mut Vec<Command>) {
+        let kinds = &self.kinds;
+        let possible = |c: &ClassState| kinds.iter().zip(&c.slots).any(|(k, slots)| k.members > 0 && *slots > 0);
+        let hopeless: Vec<Name> = self
+            .classes
+            .iter()
+            .filter(|(_, c)| c.registered > 0 && !c.reported && !possible(c))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in hopeless {
+            let Some(state) = self.classes.get_mut(&key) else { continue };
+            state.reported = true;
+            let class = state.class.clone();
+            commands.push(Command::Unsatisfiable { class: key, reason: self.why_not(&class) });
         }
     }
 
     /// Why no agent can run a class, naming the one that comes nearest.
-    fn why_not(&self, class: &Class) -> String {
-        let missing = |a: &AgentState| -> Vec<String> {
-            let capabilities = class.capabilities.iter().filter(|c| !a.info.capabilities.contains(c));
+    pub fn why_not(&self, class: &Class) -> String {
+        let missing = |k: &Kind| -> Vec<String> {
+            let capabilities = class.capabilities.iter().filter(|c| !k.capabilities.contains(c));
             capabilities.map(|c| format!("`{c}`")).collect()
         };
-        let nearest = self.agents.values().min_by_key(|a| (missing(a).len(), a.slots(&class.clone()) == 0));
+        let nearest = self.agents.values().min_by_key(|a| missing(&self.kinds[a.kind]).len());
         let Some(nearest) = nearest else {
             return format!("there is no agent to run chains that require {}", class.show_capabilities());
         };
-        let missing = missing(nearest);
+        let missing = missing(&self.kinds[nearest.kind]);
         if missing.is_empty() {
             format!(
                 "no agent has {}; the largest, {}, has {}",
@@ -306,16 +557,25 @@ mod tests {
         Class { capabilities: capabilities.iter().map(Name::new).collect(), ..Class::default() }
     }
 
-    fn registered(class: &Class, count: u64, priority: i32) -> Event {
-        Event::Registered { class: class.clone(), count, priority }
+    fn registered(class: &Class, count: u64, priority: i64) -> Event {
+        let rank = priority * Settings::default().aging.as_millis() as i64;
+        Event::Registered { class: class.clone(), count, rank }
     }
 
     fn claims(commands: &[Command]) -> Vec<(String, String, usize)> {
         let claim = |c: &Command| match c {
             Command::Claim { agent, class, limit } => Some((agent.to_string(), class.to_string(), *limit)),
-            Command::Unsatisfiable { .. } => None,
+            Command::Unsatisfiable { .. } | Command::Recall { .. } => None,
         };
         commands.iter().filter_map(claim).collect()
+    }
+
+    fn claimed(agent: &str, class: &Class, asked: u64, got: u64) -> Event {
+        Event::Claimed { agent: agent.into(), class: class.key(), asked, got, rank: None }
+    }
+
+    fn ended(agent: &str, class: &Class, millis: f64) -> Event {
+        Event::Ended { agent: agent.into(), class: class.key(), millis: Some(millis) }
     }
 
     #[test]
@@ -324,12 +584,12 @@ mod tests {
         let c = class(&[]);
         s.handle(agent("a", &[], 2));
         s.handle(registered(&c, 100, 0));
-        let first = claims(&s.decide());
+        let first = claims(&s.decide(0));
         assert_eq!(first, [("a".into(), c.key().to_string(), 4)]);
-        s.handle(Event::Claimed { agent: "a".into(), class: c.key(), asked: 4, got: 4 });
-        assert!(s.decide().is_empty());
-        s.handle(Event::Ended { agent: "a".into(), class: c.key(), millis: 60.0 });
-        assert_eq!(claims(&s.decide())[0].2, 1);
+        s.handle(claimed("a", &c, 4, 4));
+        assert!(s.decide(0).is_empty());
+        s.handle(ended("a", &c, 60.0));
+        assert_eq!(claims(&s.decide(0))[0].2, 1);
     }
 
     #[test]
@@ -339,17 +599,12 @@ mod tests {
         s.handle(agent("a", &[], 2));
         s.handle(registered(&c, 1_000_000, 0));
         for _ in 0..200 {
-            for (agent, class, n) in claims(&s.decide()) {
-                s.handle(Event::Claimed {
-                    agent: agent.into(),
-                    class: class.into(),
-                    asked: n as u64,
-                    got: n as u64,
-                });
+            for (_, _, n) in claims(&s.decide(0)) {
+                s.handle(claimed("a", &c, n as u64, n as u64));
             }
-            s.handle(Event::Ended { agent: "a".into(), class: c.key(), millis: 1.0 });
+            s.handle(ended("a", &c, 1.0));
         }
-        assert!(s.agents["a"].assigned[&c.key()] > 50);
+        assert!(s.agents["a"].assigned[&c.key()].count > 50);
     }
 
     #[test]
@@ -359,7 +614,19 @@ mod tests {
         s.handle(agent("a", &["x", "y"], 1));
         s.handle(registered(&low, 10, 1));
         s.handle(registered(&high, 10, 7));
-        assert_eq!(claims(&s.decide())[0].1, high.key().to_string());
+        assert_eq!(claims(&s.decide(0))[0].1, high.key().to_string());
+    }
+
+    #[test]
+    fn who_waits_long_enough_comes_first() {
+        let settings = Settings { aging: Duration::from_secs(1), ..Settings::default() };
+        let mut s = Scheduler::new(settings);
+        let (low, high) = (class(&["x"]), class(&["y"]));
+        s.handle(agent("a", &["x", "y"], 1));
+        // A chain of priority 1 that waits since 0, and one of priority 7 that came after ten seconds.
+        s.handle(Event::Registered { class: low.clone(), count: 1, rank: 1000 });
+        s.handle(Event::Registered { class: high, count: 1, rank: 7000 - 10_000 });
+        assert_eq!(claims(&s.decide(10_000))[0].1, low.key().to_string());
     }
 
     #[test]
@@ -367,12 +634,12 @@ mod tests {
         let mut s = Scheduler::default();
         s.handle(agent("small", &["ubuntu"], 2));
         s.handle(registered(&class(&["gpu", "ubuntu"]), 3, 0));
-        let commands = s.decide();
+        let commands = s.decide(0);
         let Command::Unsatisfiable { reason, .. } = &commands[0] else { panic!("{commands:?}") };
         assert!(reason.contains("small") && reason.contains("`gpu`"), "{reason}");
-        assert!(s.decide().is_empty());
+        assert!(s.decide(0).is_empty());
         s.handle(agent("big", &["gpu", "ubuntu"], 2));
-        assert_eq!(claims(&s.decide())[0].0, "big");
+        assert_eq!(claims(&s.decide(0))[0].0, "big");
     }
 
     #[test]
@@ -382,11 +649,11 @@ mod tests {
         s.handle(agent("a", &[], 64));
         s.handle(registered(&c, 100, 0));
         // Two fit into the memory, two wait ahead.
-        assert_eq!(claims(&s.decide())[0].2, 4);
+        assert_eq!(claims(&s.decide(0))[0].2, 4);
         let too_big =
             Class { resources: Resources { memory: 4000, ..Resources::default() }, ..Class::default() };
         s.handle(registered(&too_big, 1, 0));
-        assert!(matches!(&s.decide()[..], [Command::Unsatisfiable { .. }]));
+        assert!(matches!(&s.decide(0)[..], [Command::Unsatisfiable { .. }]));
     }
 
     #[test]
@@ -395,9 +662,106 @@ mod tests {
         let c = class(&[]);
         s.handle(agent("a", &[], 2));
         s.handle(registered(&c, 100, 0));
-        let n = claims(&s.decide())[0].2 as u64;
-        s.handle(Event::Claimed { agent: "a".into(), class: c.key(), asked: n, got: 1 });
+        let n = claims(&s.decide(0))[0].2 as u64;
+        s.handle(claimed("a", &c, n, 1));
         assert_eq!(s.registered(), 0);
-        assert_eq!(s.agents["a"].assigned[&c.key()], 1);
+        assert_eq!(s.agents["a"].assigned[&c.key()].count, 1);
+    }
+
+    #[test]
+    fn who_can_do_little_is_served_before_who_can_do_much() {
+        let mut s = Scheduler::default();
+        let (a, b) = (class(&["a"]), class(&["b"]));
+        s.handle(agent("both", &["a", "b"], 1));
+        s.handle(agent("only a", &["a"], 1));
+        s.handle(registered(&a, 1, 0));
+        s.handle(registered(&b, 1, 0));
+        let claims = claims(&s.decide(0));
+        assert_eq!(claims[0].0, "only a");
+        assert_eq!((claims[1].0.as_str(), &claims[1].1), ("both", &b.key().to_string()));
+    }
+
+    #[test]
+    fn a_flexible_agent_helps_where_help_is_scarce() {
+        let mut s = Scheduler::default();
+        let (a, b) = (class(&["a"]), class(&["b"]));
+        s.handle(agent("both", &["a", "b"], 1));
+        for n in 0..5 {
+            s.handle(agent(&format!("a{n}"), &["a"], 1));
+        }
+        s.handle(registered(&a, 40, 0));
+        s.handle(registered(&b, 20, 0));
+        let claims = claims(&s.decide(0));
+        assert!(claims.iter().any(|(id, class, _)| id == "both" && *class == b.key().to_string()));
+    }
+
+    #[test]
+    fn what_waits_behind_others_is_recalled_for_an_idle_agent() {
+        let mut s = Scheduler::default();
+        let c = class(&[]);
+        s.handle(agent("busy", &[], 1));
+        s.handle(registered(&c, 2, 0));
+        s.decide(0);
+        s.handle(claimed("busy", &c, 2, 2));
+        // It has shown that its chains take long.
+        s.agents.get_mut("busy").unwrap().mean_millis = 1000.0;
+        assert!(s.decide(0).is_empty());
+        s.handle(agent("idle", &[], 1));
+        let recall = Command::Recall { agent: "busy".into(), class: c.key(), limit: 1 };
+        assert_eq!(s.decide(0), [recall]);
+        assert!(s.decide(0).is_empty(), "asked once");
+        s.handle(Event::Ended { agent: "busy".into(), class: c.key(), millis: None });
+        s.handle(registered(&c, 1, 0));
+        // Only the idle agent is without work, and who waited longest is served first.
+        assert_eq!(claims(&s.decide(0))[0].0, "idle");
+    }
+
+    #[test]
+    fn the_policy_of_the_paper_gives_one_chain_to_one_agent_per_set_and_step() {
+        let mut s = Scheduler::new(Settings { policy: Policy::Steep, ..Settings::default() });
+        let c = class(&["x"]);
+        s.handle(agent("a", &["x"], 4));
+        s.handle(agent("b", &["x"], 4));
+        s.handle(registered(&c, 10, 0));
+        assert_eq!(claims(&s.decide(0)), [("a".into(), c.key().to_string(), 1)]);
+        s.handle(claimed("a", &c, 1, 1));
+        assert_eq!(claims(&s.decide(0))[0].0, "b", "the one that was idle for longer");
+    }
+
+    #[test]
+    fn short_or_long_chains_first_as_the_policy_says() {
+        for (policy, expected) in [(Policy::MinMin, "short"), (Policy::MaxMin, "long")] {
+            let mut s = Scheduler::new(Settings { policy, ..Settings::default() });
+            let (short, long) = (class(&["short"]), class(&["long"]));
+            s.handle(agent("a", &["short", "long"], 1));
+            for (class, millis) in [(&short, 200.0), (&long, 9000.0)] {
+                s.handle(registered(class, 10, 0));
+                s.handle(Event::Has { agent: "a".into(), class: class.clone(), count: 1 });
+                s.handle(ended("a", class, millis));
+            }
+            assert!(claims(&s.decide(0))[0].1.contains(expected));
+        }
+    }
+
+    #[test]
+    fn an_assignment_costs_the_same_however_many_agents_and_chains_there_are() {
+        let mut s = Scheduler::default();
+        let classes: Vec<Class> = (0..100).map(|n| class(&[&format!("c{n}")])).collect();
+        for n in 0..1000 {
+            s.handle(agent(&format!("agent {n:04}"), &[&format!("c{}", n % 100), "x"], 1));
+        }
+        for class in &classes {
+            s.handle(registered(class, 10_000, 0));
+        }
+        let first = claims(&s.decide(0));
+        assert_eq!(first.len(), 1000);
+        for (id, class, n) in &first {
+            let class = Name::new(class);
+            let (asked, agent) = (*n as u64, Name::new(id));
+            s.handle(Event::Claimed { agent, class, asked, got: asked, rank: None });
+        }
+        // One event leads to one claim.
+        s.handle(ended("agent 0007", &classes[7], 60.0));
+        assert_eq!(claims(&s.decide(0)).len(), 1);
     }
 }

@@ -147,6 +147,8 @@ pub struct Claimed {
     pub attempt: Attempt,
     /// Its rank.
     pub rank: i64,
+    /// How many attempts have failed.
+    pub failures: u32,
     /// The chain itself.
     pub payload: Vec<u8>,
 }

@@ -217,6 +217,8 @@ pub struct ChainRecord {
     pub rank: i64,
     /// How many agents were lost while they had it.
     pub losses: u32,
+    /// How many attempts have failed.
+    pub failures: u32,
     /// The agent that has or had it.
     pub agent: Option<Name>,
     /// When the last attempt started.
@@ -282,4 +284,19 @@ pub struct FailedAttempt {
 /// order of two chains never changes, so it can be kept in an index, and nothing waits for ever.
 pub fn rank(priority: i32, registered: i64, aging: Duration) -> i64 {
     i64::from(priority) * (aging.as_millis() as i64) - registered
+}
+
+/// The id of a chain in a store: run * 2^32 + number within the run.
+pub(crate) fn id(run: RunId, seq: u64) -> i64 {
+    (run.0 << 32) | seq as i64
+}
+
+/// The chain with an id.
+pub(crate) fn key(id: i64) -> ChainKey {
+    ChainKey { run: RunId(id >> 32), seq: (id & 0xffff_ffff) as u64 }
+}
+
+/// The ids of all chains of a run.
+pub(crate) fn id_range(run: RunId) -> (i64, i64) {
+    (id(run, 0), id(run, 0xffff_ffff))
 }

@@ -108,6 +108,7 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
         services: source.services.clone(),
         macros: source.macros.clone(),
         inputs: definition.inputs.clone(),
+        texts: Vec::new(),
     };
     let loaded = catena_model::load(&source.workflow, &options);
     show_problems(&loaded);

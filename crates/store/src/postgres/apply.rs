@@ -1,8 +1,9 @@
 //! Applies a batch within a transaction.
 
-use super::{COUNT, PostgresStore, code, id, key};
+use super::{COUNT, PostgresStore, code};
 use crate::batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChains, Requeue, Start};
 use crate::error::StoreError;
+use crate::record::{id, key};
 use catena_model::Name;
 use catena_model::chain::Attempt;
 use deadpool_postgres::Transaction;
@@ -129,7 +130,8 @@ async fn requeue(tx: &Transaction<'_>, requeues: &[Requeue]) -> Result<Vec<bool>
     let sql = format!(
         "WITH back AS (SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[],
                  $5::bigint[], $6::text[]) AS b (id, attempt, pause, started, ended, error)),
-         moved AS (UPDATE chain c SET state = CASE WHEN b.error IS NULL THEN 0 ELSE 2 END, not_before = b.pause
+         moved AS (UPDATE chain c SET state = CASE WHEN b.error IS NULL THEN 0 ELSE 2 END, not_before = b.pause,
+                 failures = failures + CASE WHEN b.error IS NULL THEN 0 ELSE 1 END
              FROM back b WHERE c.id = b.id AND c.attempt = b.attempt AND c.state = 1
              RETURNING c.id, c.class, 1::smallint AS old, c.state AS new, c.attempt, c.agent, b.started,
                  b.ended, b.error),
@@ -195,9 +197,9 @@ async fn claim(
              ORDER BY rank DESC, id LIMIT $2 FOR UPDATE SKIP LOCKED),
          moved AS (UPDATE chain c SET state = 1, attempt = attempt + 1, agent = $3, started = $4, ended = NULL
              FROM picked WHERE c.id = picked.id
-             RETURNING c.id, c.class, 0::smallint AS old, 1::smallint AS new, c.attempt, c.rank),
+             RETURNING c.id, c.class, 0::smallint AS old, 1::smallint AS new, c.attempt, c.rank, c.failures),
          {COUNT}
-         SELECT m.id, m.attempt, m.rank, p.chain FROM moved m JOIN payload p ON p.id = m.id
+         SELECT m.id, m.attempt, m.rank, p.chain, m.failures FROM moved m JOIN payload p ON p.id = m.id
          ORDER BY m.rank DESC, m.id"
     );
     let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
@@ -205,7 +207,7 @@ async fn claim(
     let rows = rows(tx, &sql, &[&class, &limit, &claim.agent.as_str(), &claim.now, &instance]).await?;
     let read = |row: &Row| {
         let attempt = Attempt { chain: key(row.get(0)), number: row.get::<_, i32>(1) as u32 };
-        Claimed { attempt, rank: row.get(2), payload: row.get(3) }
+        Claimed { attempt, rank: row.get(2), failures: row.get::<_, i32>(4) as u32, payload: row.get(3) }
     };
     Ok(rows.iter().map(read).collect())
 }

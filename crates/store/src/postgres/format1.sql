@@ -35,6 +35,7 @@ CREATE TABLE chain (
     priority integer NOT NULL,
     attempt integer NOT NULL DEFAULT 0,
     losses integer NOT NULL DEFAULT 0,
+    failures integer NOT NULL DEFAULT 0,
     state smallint NOT NULL,
     agent text
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);

@@ -12,7 +12,7 @@ use crate::batch::{Applied, Batch};
 use crate::error::StoreError;
 use crate::record::{
     ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
-    WaitingClass,
+    WaitingClass, id, id_range, key,
 };
 use crate::{Members, Store};
 use async_trait::async_trait;
@@ -196,19 +196,6 @@ fn is_transient(code: &SqlState) -> bool {
     matches!(class, "08" | "57" | "40" | "55") || (class == "53" && *code != SqlState::DISK_FULL)
 }
 
-fn id(run: RunId, seq: u64) -> i64 {
-    (run.0 << 32) | seq as i64
-}
-
-fn key(id: i64) -> ChainKey {
-    ChainKey { run: RunId(id >> 32), seq: (id & 0xffff_ffff) as u64 }
-}
-
-/// The ids of all chains of a run.
-fn id_range(run: RunId) -> (i64, i64) {
-    (id(run, 0), id(run, 0xffff_ffff))
-}
-
 fn read_run(row: &Row) -> Run {
     Run {
         id: RunId(row.get("id")),
@@ -248,6 +235,7 @@ fn read_chain(row: &Row) -> ChainRecord {
         priority: row.get("priority"),
         rank: row.get("rank"),
         losses: row.get::<_, i32>("losses") as u32,
+        failures: row.get::<_, i32>("failures") as u32,
         agent: row.get::<_, Option<String>>("agent").map(Into::into),
         started: row.get("started"),
         ended: row.get("ended"),
@@ -519,7 +507,8 @@ impl Store for PostgresStore {
     async fn move_chains(&self, run: RunId, from: ChainState, to: ChainState) -> Result<u64, StoreError> {
         let (first, last) = id_range(run);
         let sql = format!(
-            "WITH moved AS (UPDATE chain SET state = $4, not_before = 0
+            "WITH moved AS (UPDATE chain SET state = $4, not_before = 0,
+                 failures = CASE WHEN $3 IN (4, 5) THEN 0 ELSE failures END
                  WHERE id BETWEEN $1 AND $2 AND state = $3
                  RETURNING id, class, $3::smallint AS old, $4::smallint AS new),
              {COUNT} SELECT count(*) FROM moved"

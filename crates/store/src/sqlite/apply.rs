@@ -1,8 +1,8 @@
 //! Applies a batch within a transaction.
 
-use super::{Inner, id, key};
+use super::Inner;
 use crate::batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChains, Requeue, Start};
-use crate::record::ChainRecord;
+use crate::record::{ChainRecord, id, key};
 use catena_model::Name;
 use catena_model::chain::{Attempt, ChainState};
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
@@ -124,7 +124,8 @@ fn apply_requeue(
     let chain = id(requeue.attempt.chain.run, requeue.attempt.chain.seq);
     let to = if requeue.failure.is_some() { ChainState::Paused } else { ChainState::Registered };
     let mut statement = tx.prepare_cached(
-        "UPDATE chain SET state = ?3, not_before = ?4 WHERE id = ?1 AND attempt = ?2 AND state = 1 RETURNING class, agent",
+        "UPDATE chain SET state = ?3, not_before = ?4, failures = failures + (?3 = 2)
+         WHERE id = ?1 AND attempt = ?2 AND state = 1 RETURNING class, agent",
     )?;
     let found: Option<(i64, Option<String>)> = statement
         .query_row(params![chain, requeue.attempt.number, to.code(), requeue.not_before], |row| {
@@ -236,12 +237,12 @@ fn apply_claim(
     let mut statement = tx.prepare_cached(
         "UPDATE chain SET state = 1, attempt = attempt + 1, agent = ?3, started = ?4, ended = NULL
          WHERE id IN (SELECT id FROM chain WHERE state = 0 AND class = ?1 ORDER BY rank DESC, id LIMIT ?2)
-         RETURNING id, attempt, rank",
+         RETURNING id, attempt, rank, failures",
     )?;
     let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
     let rows = statement.query_map(params![class, limit, claim.agent.as_str(), claim.now], |row| {
         let attempt = Attempt { chain: key(row.get(0)?), number: row.get(1)? };
-        Ok(Claimed { attempt, rank: row.get(2)?, payload: Vec::new() })
+        Ok(Claimed { attempt, rank: row.get(2)?, failures: row.get(3)?, payload: Vec::new() })
     })?;
     let mut out = rows.collect::<rusqlite::Result<Vec<Claimed>>>()?;
     // RETURNING promises no order.

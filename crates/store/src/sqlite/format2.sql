@@ -5,6 +5,7 @@ ALTER TABLE run ADD COLUMN controller TEXT;
 
 ALTER TABLE chain ADD COLUMN rank INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE chain ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE chain ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
 DROP INDEX chain_registered;
 CREATE INDEX chain_registered ON chain (class, rank DESC, id) WHERE state = 0;
 

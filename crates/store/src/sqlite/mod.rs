@@ -12,7 +12,7 @@ use crate::batch::{Applied, Batch};
 use crate::error::StoreError;
 use crate::record::{
     ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
-    WaitingClass,
+    WaitingClass, id, id_range, key,
 };
 use apply::CountChanges;
 use async_trait::async_trait;
@@ -139,19 +139,6 @@ fn prepare(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn id(run: RunId, seq: u64) -> i64 {
-    (run.0 << 32) | seq as i64
-}
-
-fn key(id: i64) -> ChainKey {
-    ChainKey { run: RunId(id >> 32), seq: (id & 0xffff_ffff) as u64 }
-}
-
-/// The ids of all chains of a run.
-fn id_range(run: RunId) -> (i64, i64) {
-    (id(run, 0), id(run, 0xffff_ffff))
-}
-
 fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     Ok(Run {
         id: RunId(row.get("id")?),
@@ -185,6 +172,7 @@ fn read_chain(row: &Row<'_>) -> rusqlite::Result<ChainRecord> {
         priority: row.get("priority")?,
         rank: row.get("rank")?,
         losses: row.get("losses")?,
+        failures: row.get("failures")?,
         agent: agent.map(Into::into),
         started: row.get("started")?,
         ended: row.get("ended")?,
@@ -201,7 +189,8 @@ fn move_chains(tx: &Transaction<'_>, run: RunId, from: &[ChainState], to: ChainS
     let mut n = 0;
     for state in from {
         let mut statement = tx.prepare_cached(
-            "UPDATE chain SET state = ?4, not_before = 0 WHERE id BETWEEN ?1 AND ?2 AND state = ?3 RETURNING id, class",
+            "UPDATE chain SET state = ?4, not_before = 0, failures = CASE WHEN ?3 IN (4, 5) THEN 0 ELSE failures END
+             WHERE id BETWEEN ?1 AND ?2 AND state = ?3 RETURNING id, class",
         )?;
         let rows = statement
             .query_map(params![first, last, state.code(), to.code()], |row| Ok((row.get(0)?, row.get(1)?)))?;
