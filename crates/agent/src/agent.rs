@@ -188,7 +188,7 @@ impl Agent {
 
     /// Stops all chains of a run for good.
     pub fn cancel(&self, run: RunId) {
-        self.stop(Wish::Cancel, |r| r == run);
+        self.stop(Wish::Cancel, |a| a.chain.run == run);
     }
 
     /// Stops everything; chains can go on later.
@@ -196,14 +196,31 @@ impl Agent {
         self.stop(Wish::Interrupt, |_| true);
     }
 
-    fn stop(&self, wish: Wish, which: impl Fn(RunId) -> bool) {
-        let mut queue = self.shared.queue();
-        let chosen: Vec<_> =
-            queue.waiting.iter().filter(|(_, j)| which(j.attempt.chain.run)).map(|(k, _)| *k).collect();
-        let dropped: Vec<Job> = chosen.iter().filter_map(|k| queue.waiting.remove(k)).collect();
-        for (_, stop) in queue.running.values().filter(|(run, _)| which(*run)) {
+    /// Gives chains back that have not started yet.
+    pub fn give_back(&self, attempts: &[Attempt]) {
+        self.drop_waiting(|a| attempts.contains(&a));
+    }
+
+    /// Stops these attempts; somebody else has the chains.
+    pub fn stop_attempts(&self, attempts: &[Attempt]) {
+        if !attempts.is_empty() {
+            self.stop(Wish::Interrupt, |a| attempts.contains(&a));
+        }
+    }
+
+    fn stop(&self, wish: Wish, which: impl Fn(Attempt) -> bool) {
+        self.drop_waiting(&which);
+        let queue = self.shared.queue();
+        for (_, (_, stop)) in queue.running.iter().filter(|(attempt, _)| which(**attempt)) {
             stop.ask(wish);
         }
+    }
+
+    fn drop_waiting(&self, which: impl Fn(Attempt) -> bool) {
+        let mut queue = self.shared.queue();
+        let chosen: Vec<_> =
+            queue.waiting.iter().filter(|(_, j)| which(j.attempt)).map(|(k, _)| *k).collect();
+        let dropped: Vec<Job> = chosen.iter().filter_map(|k| queue.waiting.remove(k)).collect();
         drop(queue);
         for job in dropped {
             let now = now_millis();

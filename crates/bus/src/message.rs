@@ -78,7 +78,9 @@ pub enum Message {
     ShutDown,
     /// More chains wait for agents.
     Registered(Vec<Registered>),
-    /// Look at the store: something about these runs has changed there.
+    /// Attempts at chains of these runs have ended.
+    Ended(Vec<RunId>),
+    /// Look at the store: a user has asked for something about these runs, or they are new.
     Look(Vec<RunId>),
     /// Chains wait, and no agent has room for them.
     Missing(Vec<Registered>),

@@ -71,8 +71,21 @@ impl Dispatch {
     }
 
     /// Takes an agent on, or again, with the attempts that it should have.
-    pub fn adopt(&mut self, info: AgentInfo, incarnation: u64, live: BTreeMap<ChainKey, Live>, now: i64) {
-        let heard = self.agents.get(&info.id).filter(|a| a.incarnation == incarnation).map_or(now, |a| a.heard);
+    pub fn adopt(
+        &mut self,
+        info: AgentInfo,
+        incarnation: u64,
+        mut live: BTreeMap<ChainKey, Live>,
+        heard: i64,
+    ) {
+        let before = self.agents.get(&info.id).filter(|a| a.incarnation == incarnation);
+        let heard = before.map_or(heard, |a| a.heard.max(heard));
+        for (chain, live) in &mut live {
+            // What was sent a moment ago is still on its way.
+            if let Some(old) = before.and_then(|b| b.live.get(chain)).filter(|l| l.attempt == live.attempt) {
+                (live.sent, live.recalled) = (old.sent, old.recalled);
+            }
+        }
         let id = info.id.clone();
         self.scheduler.handle(Event::AgentJoined(info.clone()));
         for live in live.values() {

@@ -1,17 +1,43 @@
 //! Connects an agent to the bus.
+//!
+//! In the process of its scheduler an agent needs to be told nothing twice. Elsewhere it is attached to one: it
+//! says that it is alive, keeps the end of an attempt until it is known, and looks into the store from time to
+//! time, in case messages do not arrive.
 
+use crate::clock::Clock;
+use crate::desk::Desk;
 use catena_agent::{Agent, AgentConfig, Cache, Job, Roster};
-use catena_bus::{Bus, Message, subject};
-use catena_model::chain::AgentEvent;
+use catena_bus::{AgentState, Assignment, Bus, Message, subject};
+use catena_model::Name;
+use catena_model::chain::{AgentEvent, RunContext};
+use catena_schedule::{Address, Attachment};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// How long reports are gathered while an agent is busy anyway.
 const GATHER: Duration = Duration::from_millis(4);
 
 /// How long after a task was started people hear of it at the latest.
 const TELL_STARTS: Duration = Duration::from_millis(100);
+
+/// How long an agent that was asked to stop waits for somebody to hear of it.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// How an agent far from its scheduler behaves.
+#[derive(Clone)]
+pub struct RemoteOptions {
+    /// How long a scheduler is trusted to live without a word.
+    pub lease: Duration,
+    /// How often to look into the store.
+    pub look: Duration,
+    /// End after so long without anything to do.
+    pub idle_shutdown: Option<Duration>,
+    /// Where to look when messages do not arrive.
+    pub desk: Option<Arc<dyn Desk>>,
+}
 
 /// An agent on a bus.
 pub struct AgentRole {
@@ -25,7 +51,7 @@ pub struct AgentRole {
 }
 
 impl AgentRole {
-    /// Starts an agent. It works once [`AgentRole::run`] is polled.
+    /// Starts an agent. It works once [`AgentRole::run`] or [`AgentRole::run_remote`] is polled.
     pub fn start(config: AgentConfig, cache: Option<Arc<Cache>>, roster: Roster, bus: Arc<dyn Bus>) -> Self {
         let (sender, events) = unbounded_channel();
         let started: Arc<Mutex<Vec<AgentEvent>>> = Arc::default();
@@ -44,13 +70,16 @@ impl AgentRole {
         Self { config, agent, events, started, bus }
     }
 
-    /// Takes chains in and reports on them until the bus closes.
-    pub async fn run(mut self) {
-        let mut inbox = self.bus.subscribe(&subject::agent(&self.config.id)).await;
+    fn state(&self) -> AgentState {
         let AgentConfig { id, capabilities, resources, .. } = self.config.clone();
-        self.bus
-            .publish(subject::SCHEDULER, Message::AgentJoined { id: id.clone(), capabilities, resources })
-            .await;
+        AgentState { id, capabilities, resources, ..AgentState::default() }
+    }
+
+    /// Takes chains in and reports on them until the bus closes: in the process of the scheduler.
+    pub async fn run(mut self) {
+        let id = self.config.id.clone();
+        let mut inbox = self.bus.subscribe(&subject::agent(&id)).await;
+        self.bus.publish(subject::SCHEDULERS, Message::Hello(Box::new(self.state()))).await;
         let mut messages = Vec::new();
         let mut events = Vec::new();
         let mut tell = tokio::time::interval(TELL_STARTS);
@@ -62,46 +91,215 @@ impl AgentRole {
                         return;
                     }
                     for message in messages.drain(..) {
-                        self.handle(message);
+                        match message {
+                            Message::Assign { chains, context } => self.assign(chains, &context),
+                            Message::Cancel(run) => self.agent.cancel(run),
+                            Message::Interrupt => self.agent.interrupt(),
+                            _ => {}
+                        }
                     }
                 }
                 n = self.events.recv_many(&mut events, 4096) => {
                     if n == 0 {
                         return;
                     }
-                    // While every slot has enough to do, nobody waits for the report: gather more of it.
-                    if self.agent.has_backlog() {
-                        tokio::time::sleep(GATHER).await;
-                        while let Ok(event) = self.events.try_recv() {
-                            events.push(event);
-                        }
-                    }
-                    let message = Message::Agent { id: id.clone(), events: std::mem::take(&mut events) };
-                    self.bus.publish(subject::SCHEDULER, message).await;
+                    self.gather(&mut events).await;
+                    let events = std::mem::take(&mut events);
+                    self.bus.publish(subject::SCHEDULERS, Message::Report { agent: id.clone(), events }).await;
                 }
                 _ = tell.tick() => {
                     let events = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
                     if !events.is_empty() {
-                        self.bus.publish(subject::SCHEDULER, Message::Agent { id: id.clone(), events }).await;
+                        self.bus.publish(subject::SCHEDULERS, Message::Report { agent: id.clone(), events }).await;
                     }
                 }
             }
         }
     }
 
-    fn handle(&self, message: Message) {
-        match message {
-            Message::Assign { chains, context } => {
-                let jobs = chains.into_iter().map(|a| Job {
-                    attempt: a.attempt,
-                    chain: a.chain,
-                    context: context.clone(),
-                });
-                self.agent.assign(jobs.collect());
+    fn assign(&self, chains: Vec<Assignment>, context: &Arc<RunContext>) {
+        let job = |a: Assignment| Job { attempt: a.attempt, chain: a.chain, context: context.clone() };
+        self.agent.assign(chains.into_iter().map(job).collect());
+    }
+
+    /// While every slot has enough to do, nobody waits for a report: gathers more of it.
+    async fn gather(&mut self, events: &mut Vec<AgentEvent>) {
+        if self.agent.has_backlog() {
+            tokio::time::sleep(GATHER).await;
+            while let Ok(event) = self.events.try_recv() {
+                events.push(event);
             }
-            Message::Cancel(run) => self.agent.cancel(run),
-            Message::Interrupt => self.agent.interrupt(),
-            Message::AgentJoined { .. } | Message::Agent { .. } | Message::Look => {}
+        }
+    }
+
+    /// Takes chains in and reports on them until it is asked to stop or has had nothing to do for long enough.
+    pub async fn run_remote(self, options: RemoteOptions, incarnation: u64, mut stop: watch::Receiver<bool>) {
+        let clock = Clock::start();
+        let lease = options.lease.as_millis() as i64;
+        let beat = (lease / 6).max(1);
+        let mut remote = Remote {
+            bond: Attachment::new(beat, lease, clock.now()),
+            role: self,
+            incarnation,
+            clock,
+            busy: Instant::now(),
+            leaving: false,
+        };
+        let own = remote.role.bus.subscribe(&subject::agent(&remote.role.config.id)).await;
+        let all = remote.role.bus.subscribe(subject::AGENTS).await;
+        remote.serve(options, [own, all], &mut stop).await;
+        remote.leave().await;
+    }
+}
+
+/// An agent that is not in the process of its scheduler.
+struct Remote {
+    role: AgentRole,
+    bond: Attachment<AgentEvent>,
+    incarnation: u64,
+    clock: Clock,
+    /// When it last had something to do, or was asked to stay.
+    busy: Instant,
+    leaving: bool,
+}
+
+impl Remote {
+    async fn serve(
+        &mut self,
+        options: RemoteOptions,
+        [mut own, mut all]: [catena_bus::Subscription; 2],
+        stop: &mut watch::Receiver<bool>,
+    ) {
+        let (mut messages, mut shared, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        let mut look = tokio::time::interval(options.look);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let until_beat = Duration::from_millis((self.bond.next() - self.clock.now()).max(0) as u64);
+            tokio::select! {
+                n = own.receive(&mut messages, 256) => if n == 0 { return },
+                n = all.receive(&mut shared, 256) => if n == 0 { return },
+                n = self.role.events.recv_many(&mut events, 4096) => {
+                    if n == 0 {
+                        return;
+                    }
+                    self.role.gather(&mut events).await;
+                    self.report(std::mem::take(&mut events)).await;
+                }
+                () = tokio::time::sleep(until_beat) => self.tick().await,
+                _ = look.tick() => if let Some(desk) = &options.desk {
+                    self.visit(&**desk).await;
+                },
+                Ok(()) = stop.changed() => return,
+            }
+            for message in messages.drain(..).chain(shared.drain(..)) {
+                self.handle(message).await;
+            }
+            if !self.bond.is_idle() {
+                self.busy = Instant::now();
+            }
+            let idle = self.busy.elapsed();
+            if self.leaving && self.bond.is_idle() || options.idle_shutdown.is_some_and(|limit| idle >= limit) {
+                return;
+            }
+        }
+    }
+
+    async fn handle(&mut self, message: Message) {
+        let now = self.clock.now();
+        match message {
+            Message::Attached { scheduler } => {
+                if self.bond.attached(&scheduler, now) {
+                    self.say(Address::Scheduler(scheduler), true).await;
+                }
+            }
+            Message::Assign { chains, context } => self.take(chains, &context),
+            Message::Known(attempts) => self.bond.known(&attempts, now),
+            Message::Recall(attempts) => self.role.agent.give_back(&attempts),
+            Message::Void(attempts) => self.role.agent.stop_attempts(&attempts),
+            Message::Cancel(run) => self.role.agent.cancel(run),
+            Message::Interrupt => self.role.agent.interrupt(),
+            Message::KeepAlive => self.busy = Instant::now(),
+            Message::ShutDown => self.leaving = true,
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, mut chains: Vec<Assignment>, context: &Arc<RunContext>) {
+        let now = self.clock.now();
+        chains.retain(|a| self.bond.assigned(a.attempt, now));
+        self.role.assign(chains, context);
+    }
+
+    /// Something happened here: the end of an attempt is kept until it is known.
+    async fn report(&mut self, events: Vec<AgentEvent>) {
+        let now = self.clock.now();
+        for event in events.iter().filter(|e| matches!(e, AgentEvent::Ended { .. })) {
+            self.bond.ended(event.attempt(), event.clone(), now);
+        }
+        if let Address::Scheduler(scheduler) = self.bond.address() {
+            let message = Message::Report { agent: self.role.config.id.clone(), events };
+            self.role.bus.publish(&subject::scheduler(&scheduler), message).await;
+        }
+    }
+
+    async fn tick(&mut self) {
+        let heard = self.bond.tick(self.clock.now());
+        if heard.free {
+            // Somebody else may be able to run what has not started here.
+            let waiting: Vec<_> = self.bond.holding().collect();
+            self.role.agent.give_back(&waiting);
+        }
+        if let Some(address) = heard.say {
+            self.say(address, false).await;
+        }
+    }
+
+    /// Says everything.
+    async fn say(&mut self, address: Address, all: bool) {
+        let mut state = self.state();
+        state.ended = if all { self.bond.all_untold() } else { self.bond.untold(self.clock.now()) };
+        let state = Box::new(state);
+        let (to, message) = match address {
+            Address::Everyone => (subject::SCHEDULERS.to_owned(), Message::Hello(state)),
+            Address::Scheduler(id) => (subject::scheduler(&id), Message::Beat(state)),
+        };
+        self.role.bus.publish(&to, message).await;
+    }
+
+    fn state(&self) -> AgentState {
+        let holding = self.bond.holding().collect();
+        AgentState { incarnation: self.incarnation, holding, ..self.role.state() }
+    }
+
+    /// Looks into the store: whether there is work, and whether the ends of attempts are known.
+    async fn visit(&mut self, desk: &dyn Desk) {
+        let mut state = self.state();
+        state.ended = self.bond.untold(self.clock.now());
+        let Ok(answer) = desk.visit(&state).await else { return };
+        self.bond.known(&answer.known, self.clock.now());
+        self.role.agent.stop_attempts(&answer.void);
+        for (chains, context) in answer.assigned {
+            self.take(chains, &context);
+        }
+    }
+
+    /// Gives everything back and says so, for a moment also if nobody answers.
+    async fn leave(&mut self) {
+        self.role.agent.interrupt();
+        let deadline = Instant::now() + FAREWELL;
+        while self.bond.holding().next().is_some() && Instant::now() < deadline {
+            let mut events = Vec::new();
+            let received = self.role.events.recv_many(&mut events, 4096);
+            if tokio::time::timeout(Duration::from_millis(200), received).await.is_ok() {
+                self.report(events).await;
+            }
+        }
+        if let Address::Scheduler(scheduler) = self.bond.address() {
+            let agent: Name = self.role.config.id.clone();
+            let message = Message::Leaving { agent, incarnation: self.incarnation };
+            self.role.bus.publish(&subject::scheduler(&scheduler), message).await;
+            // The message has to leave before the process does.
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What a run is: enough to go on with it, and to tell whether it is the same work as another.
 
-use catena_model::{Loaded, Name, Value};
+use catena_model::{LoadOptions, Loaded, Name, Value, load, load_text};
 use catena_plan::ChainPolicy;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What was asked for, as it is kept with a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,13 @@ pub struct Definition {
     /// The text of the workflow, to show it later.
     #[serde(default)]
     pub text: String,
+    /// The directory that relative paths refer to.
+    #[serde(default)]
+    pub directory: PathBuf,
+    /// Everything that was read, where whoever goes on with the run may not be able to read it: the workflow
+    /// first.
+    #[serde(default)]
+    pub files: Vec<(PathBuf, String)>,
 }
 
 /// Texts longer than this are not kept with a run.
@@ -40,6 +48,32 @@ impl Definition {
             self.text = source.text.to_string();
         }
         self
+    }
+
+    /// Makes the definition complete in itself: whoever has it needs no file of the machine it came from.
+    #[must_use]
+    pub fn with_files(mut self, loaded: &Loaded) -> Self {
+        self.files = loaded.sources.iter().map(|s| (s.name.clone(), s.text.to_string())).collect();
+        let vars = loaded.workflow.iter().flat_map(|w| &w.vars);
+        // Lists of files are those of the machine the workflow came from.
+        self.inputs = vars.filter_map(|v| Some((v.id.clone(), v.value.clone()?))).collect();
+        self.directory = std::path::absolute(&loaded.directory).unwrap_or_else(|_| loaded.directory.clone());
+        self
+    }
+
+    /// Reads what [`Definition::with_files`] has kept.
+    pub fn load(&self) -> Loaded {
+        let texts = self.files.iter().map(|(name, text)| (name.clone(), Arc::from(text.as_str()))).collect();
+        let options = LoadOptions {
+            services: self.services.clone(),
+            macros: self.macros.clone(),
+            inputs: self.inputs.clone(),
+            texts,
+        };
+        match self.files.first() {
+            Some((name, text)) => load_text(name, text, &options),
+            None => load(&self.workflow, &options),
+        }
     }
 
     /// The policy by its name.

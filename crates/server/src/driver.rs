@@ -7,28 +7,26 @@
 //! them away, and processes start while the disk is busy. If the instance dies in between, what was not
 //! written runs again, in directories of its own, and replaces what it left.
 
+use crate::clock::Clock;
+use crate::control::{Planned, REGISTERED_AHEAD, RunControl, Verdict};
 use crate::event::{FailedTask, RunEvent, RunSummary};
+use crate::resume::replay;
+use crate::settle::{Ended, Settled};
 use catena_bus::{Assignment, Bus, Message, Subscription, subject};
 use catena_model::Name;
 use catena_model::chain::{
     AgentEvent, Attempt, ChainKey, ChainState, Outcome, ProcessChain, RunContext, RunId, TaskFailure,
-    TaskResult,
 };
-use catena_plan::{PlanError, Planner};
-use catena_schedule::{AgentInfo, Class, Command, Event, Scheduler};
-use catena_store::{
-    Batch, ChainFilter, Counts, Feed, Finish, NewChain, NewChains, Requeue, Run, RunChange, RunState, Start,
-    Store, StoreError,
-};
+use catena_plan::{ChainPolicy, PlanOptions, Program};
+use catena_schedule::{AgentInfo, Class, Command, Event, Scheduler, Settings};
+use catena_store::{Batch, ChainFilter, Counts, Run, RunChange, RunState, Start, Store, StoreError};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::sync::watch;
 
-/// Chains are planned ahead until this many wait for an agent; the rest stays in the planner.
-const REGISTERED_AHEAD: u64 = 2048;
 /// How many chains one turn plans at most.
 const PLAN_PER_TURN: usize = 2048;
 /// How many chains are read from the store at a time.
@@ -77,14 +75,12 @@ pub struct Driver<'o> {
     inbox: Subscription,
     observer: &'o mut dyn FnMut(RunEvent),
     scheduler: Scheduler,
-    run: Run,
+    control: RunControl,
     context: Arc<RunContext>,
-    planner: Planner,
-    plan_failure: Option<PlanError>,
     /// Chains that are with agents.
     live: HashMap<ChainKey, Live>,
-    /// Chains that wait for an agent: by class, then by priority and age.
-    waiting: HashMap<Name, BTreeMap<(Reverse<i32>, u64), Waiting>>,
+    /// Chains that wait for an agent: by class, then by rank.
+    waiting: HashMap<Name, BTreeMap<(Reverse<i64>, u64), Waiting>>,
     /// Chains that wait for their next attempt, by the time it may start.
     paused: BTreeMap<(Instant, u64), Waiting>,
     agents: Vec<Name>,
@@ -99,13 +95,22 @@ pub struct Driver<'o> {
     processors: usize,
 }
 
-/// A chain and how often it was tried.
-type Waiting = (Arc<ProcessChain>, u32);
+/// A chain that waits.
+#[derive(Clone)]
+struct Waiting {
+    chain: Arc<ProcessChain>,
+    class: Class,
+    rank: i64,
+    /// How often it was given to an agent, and how often it failed there.
+    attempts: u32,
+    failures: u32,
+}
 
+/// A chain that an agent has.
 struct Live {
     attempt: u32,
-    class: Name,
-    chain: Arc<ProcessChain>,
+    key: Name,
+    waiting: Waiting,
 }
 
 #[derive(Default)]
@@ -116,53 +121,41 @@ struct Done {
     cached: u64,
 }
 
-/// Wall-clock time that a change of the system's clock cannot turn back.
-struct Clock {
-    start: Instant,
-    wall: i64,
-}
-
-impl Clock {
-    fn new() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
-        Self { start: Instant::now(), wall }
-    }
-
-    fn now(&self) -> i64 {
-        self.wall + self.start.elapsed().as_millis() as i64
-    }
-}
-
 /// What one turn has taken in and wants written.
 #[derive(Default)]
 struct Turn {
     batch: Batch,
-    fed: Vec<u64>,
-    fed_after: u64,
     events: Vec<RunEvent>,
 }
 
 impl<'o> Driver<'o> {
-    /// Prepares to drive a run. `planner` has replayed what the store knows.
-    pub async fn new(
+    /// Prepares to drive a run from where the store says that it stands. Chains that were with agents wait
+    /// again.
+    pub async fn open(
         store: Arc<dyn Store>,
         bus: Arc<dyn Bus>,
         run: Run,
+        program: Arc<Program>,
         context: RunContext,
-        planner: Planner,
+        policy: ChainPolicy,
         observer: &'o mut dyn FnMut(RunEvent),
-    ) -> Self {
-        let inbox = bus.subscribe(subject::SCHEDULER).await;
-        Self {
+    ) -> Result<Self, DriverError> {
+        let options = PlanOptions {
+            tmp: context.tmp.to_string_lossy().into_owned(),
+            out: context.out.to_string_lossy().into_owned(),
+            policy,
+        };
+        store.release_running(run.id).await?;
+        let control = replay(&*store, run, program, options, Settings::default().aging).await?;
+        let inbox = bus.subscribe(subject::SCHEDULERS).await;
+        Ok(Self {
             store,
             bus,
             inbox,
             observer,
             scheduler: Scheduler::default(),
-            run,
+            control,
             context: Arc::new(context),
-            planner,
-            plan_failure: None,
             live: HashMap::new(),
             waiting: HashMap::new(),
             paused: BTreeMap::new(),
@@ -171,12 +164,12 @@ impl<'o> Driver<'o> {
             done: Done::default(),
             wish: StopWish::No,
             fail_fast: false,
-            clock: Clock::new(),
+            clock: Clock::start(),
             failures: Vec::new(),
             last_changes: 0,
             unsatisfiable: Vec::new(),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
-        }
+        })
     }
 
     /// Stop at the first failure in place of doing what can still be done.
@@ -247,61 +240,74 @@ impl<'o> Driver<'o> {
         self.take_over().await?;
         let change = RunChange {
             state: Some(RunState::Running),
-            started: self.run.started.is_none().then(|| self.clock.now()),
+            started: self.control.run().started.is_none().then(|| self.clock.now()),
             ended: Some(None),
             error: Some(None),
             cancel_requested: Some(false),
             ..RunChange::default()
         };
-        self.store.change_run(self.run.id, &change).await?;
+        self.store.change_run(self.control.id(), &change).await?;
         // Whatever is in a chain and does not wait is done.
         let waiting =
-            self.waiting.values().flat_map(BTreeMap::values).map(|(chain, _)| chain.executables.len() as u64);
-        self.done.earlier = self.planner.counts().planned.saturating_sub(waiting.sum());
+            self.waiting.values().flat_map(BTreeMap::values).map(|w| w.chain.executables.len() as u64);
+        self.done.earlier = self.control.planner().counts().planned.saturating_sub(waiting.sum());
         let done = self.done.earlier;
-        (self.observer)(RunEvent::Started { run: self.run.id, name: self.run.name.clone(), resumed, done });
+        let name = self.control.run().name.clone();
+        (self.observer)(RunEvent::Started { run: self.control.id(), name, resumed, done });
         Ok(())
     }
 
     /// Takes over the chains that wait in the store. There are never many: planning waits for them.
     async fn take_over(&mut self) -> Result<(), DriverError> {
-        self.counts = self.store.counts(self.run.id).await?;
+        self.counts = self.store.counts(self.control.id()).await?;
         let mut from = 0;
         loop {
             let registered = Some(ChainState::Registered);
             let filter =
                 ChainFilter { state: registered, from, limit: PAGE, payload: true, ..ChainFilter::default() };
-            let page = self.store.chains(self.run.id, &filter).await?;
+            let page = self.store.chains(self.control.id(), &filter).await?;
             let Some(last) = page.last() else { return Ok(()) };
             from = last.key.seq + 1;
             for record in page {
-                let chain = serde_json::from_slice(&record.payload).map_err(|e| DriverError::Replay {
-                    run: self.run.id,
-                    detail: format!("chain {} is unreadable: {e}", record.key.seq),
-                })?;
-                self.register(record.key.seq, (Arc::new(chain), record.attempt));
+                let chain: ProcessChain =
+                    serde_json::from_slice(&record.payload).map_err(|e| DriverError::Replay {
+                        run: self.control.id(),
+                        detail: format!("chain {} is unreadable: {e}", record.key.seq),
+                    })?;
+                let waiting = Waiting {
+                    class: Class::of(&chain),
+                    chain: Arc::new(chain),
+                    rank: record.rank,
+                    attempts: record.attempt,
+                    failures: record.failures,
+                };
+                self.register(record.key.seq, waiting);
             }
         }
     }
 
     /// One turn. Returns whether there is more to plan right now.
     async fn turn(&mut self, messages: Vec<Message>) -> Result<bool, DriverError> {
-        let mut turn = Turn { fed_after: self.planner.chain_count(), ..Turn::default() };
+        let mut turn = Turn::default();
         for message in messages {
             match message {
-                Message::AgentJoined { id, capabilities, resources } => {
-                    self.agents.push(id.clone());
-                    self.scheduler.handle(Event::AgentJoined(AgentInfo { id, capabilities, resources }));
+                Message::Hello(agent) => {
+                    self.agents.push(agent.id.clone());
+                    let info = AgentInfo {
+                        id: agent.id,
+                        capabilities: agent.capabilities,
+                        resources: agent.resources,
+                    };
+                    self.scheduler.handle(Event::AgentJoined(info));
                 }
-                Message::Agent { id, events } => {
+                Message::Report { agent, events } => {
                     for event in events {
-                        self.agent_event(&id, event, &mut turn);
+                        self.agent_event(&agent, event, &mut turn);
                     }
                 }
-                Message::Assign { .. } | Message::Cancel(_) | Message::Interrupt | Message::Look => {}
+                _ => {}
             }
         }
-        self.feed(&mut turn);
         let more = self.plan(&mut turn);
         self.wake_paused();
         if self.assign(&mut turn).await {
@@ -320,9 +326,9 @@ impl<'o> Driver<'o> {
     }
 
     fn report_progress(&mut self) {
-        let plan = self.planner.counts();
+        let plan = self.control.planner().counts();
         (self.observer)(RunEvent::Progress {
-            run: self.run.id,
+            run: self.control.id(),
             counts: self.counts,
             tasks_done: self.done.earlier + self.done.tasks,
             tasks_known: plan.planned + plan.waiting,
@@ -338,7 +344,7 @@ impl<'o> Driver<'o> {
                 let Some(live) = self.live.get(&attempt.chain).filter(|l| l.attempt == attempt.number) else {
                     return;
                 };
-                let Some(task) = live.chain.executables.get(index).map(|t| t.id.clone()) else {
+                let Some(task) = live.waiting.chain.executables.get(index).map(|t| t.id.clone()) else {
                     return;
                 };
                 turn.events.push(RunEvent::TaskStarted {
@@ -354,11 +360,9 @@ impl<'o> Driver<'o> {
                 let Some(live) = self.live.get(&attempt.chain).filter(|l| l.attempt == attempt.number) else {
                     return;
                 };
-                self.scheduler.handle(Event::Ended {
-                    agent: agent.clone(),
-                    class: live.class.clone(),
-                    millis,
-                });
+                let class = live.key.clone();
+                let millis_busy = (!matches!(outcome, Outcome::Interrupted)).then_some(millis);
+                self.scheduler.handle(Event::Ended { agent: agent.clone(), class, millis: millis_busy });
                 if let Some(live) = self.live.remove(&attempt.chain) {
                     self.ended(attempt, &live, outcome, (started, ended, millis), turn);
                 }
@@ -370,82 +374,48 @@ impl<'o> Driver<'o> {
         &mut self,
         attempt: Attempt,
         live: &Live,
-        outcome: Outcome,
-        time: (i64, i64, f64),
-        turn: &mut Turn,
-    ) {
-        let (started, ended, millis) = time;
-        let mut finish =
-            Finish { attempt, state: ChainState::Succeeded, started, ended, result: Vec::new(), error: None };
-        let mut cached = 0;
-        let mut failed = None;
-        match outcome {
-            Outcome::Succeeded(results) => {
-                cached = results.iter().filter(|r| r.cached).count() as u32;
-                finish.result = serde_json::to_vec(&results).unwrap_or_default();
-                self.done.tasks += results.len() as u64;
-                self.done.cached += u64::from(cached);
-                let outputs = results.into_iter().map(|r: TaskResult| r.outputs).collect();
-                // Fed at once, in the order of arrival; the journal says the same.
-                self.planner.chain_succeeded(attempt.chain.seq, outputs);
-                turn.fed.push(attempt.chain.seq);
-            }
-            Outcome::Interrupted if self.wish == StopWish::Cancel => finish.state = ChainState::Cancelled,
-            Outcome::Interrupted => return self.requeue(attempt, live, turn),
-            Outcome::Failed(failure) => {
-                let retries = live
-                    .chain
-                    .retries
-                    .filter(|r| r.allows_another(attempt.number) && self.wish == StopWish::No);
-                if let Some(policy) = retries {
-                    return self.pause(
-                        attempt,
-                        live,
-                        &failure,
-                        policy.pause_after(attempt.number),
-                        time,
-                        turn,
-                    );
-                }
-                finish.state = ChainState::Failed;
-                failed = Some(failure);
-            }
-            Outcome::Cancelled(failure) => {
-                finish.state = ChainState::Cancelled;
-                failed = Some(failure);
-            }
-        }
-        finish.error = failed.as_ref().and_then(|f| serde_json::to_string(f).ok());
-        self.moved(ChainState::Running, finish.state);
-        if let Some(failure) = failed.as_ref().filter(|_| self.failures.len() < FAILURES_KEPT) {
-            let (chain, attempt) = (attempt.chain.seq, attempt.number);
-            self.failures.push(FailedTask { chain, attempt, failure: (**failure).clone() });
-        }
-        Self::report_end(attempt, live, finish.state, cached, millis, failed, turn);
-        turn.batch.finishes.push(finish);
-    }
-
-    fn requeue(&mut self, attempt: Attempt, live: &Live, turn: &mut Turn) {
-        self.moved(ChainState::Running, ChainState::Registered);
-        self.register(attempt.chain.seq, (live.chain.clone(), attempt.number));
-        turn.batch.requeues.push(Requeue { attempt, failure: None, not_before: 0 });
-    }
-
-    fn pause(
-        &mut self,
-        attempt: Attempt,
-        live: &Live,
-        failure: &TaskFailure,
-        pause: Duration,
+        mut outcome: Outcome,
         (started, ended, millis): (i64, i64, f64),
         turn: &mut Turn,
     ) {
-        self.moved(ChainState::Running, ChainState::Paused);
-        self.paused.insert((Instant::now() + pause, attempt.chain.seq), (live.chain.clone(), attempt.number));
-        let error = serde_json::to_string(failure).unwrap_or_default();
-        let not_before = self.clock.now() + pause.as_millis() as i64;
-        turn.batch.requeues.push(Requeue { attempt, failure: Some((started, ended, error)), not_before });
-        Self::report_end(attempt, live, ChainState::Paused, 0, millis, Some(Box::new(failure.clone())), turn);
+        let Waiting { chain, failures, .. } = &live.waiting;
+        let mut cached = 0;
+        let mut kept = Vec::new();
+        if let Outcome::Succeeded(results) = &mut outcome {
+            cached = results.iter().filter(|r| r.cached).count() as u32;
+            kept = serde_json::to_vec(results).unwrap_or_default();
+            self.done.tasks += results.len() as u64;
+            self.done.cached += u64::from(cached);
+            // Used at once, in the order of arrival; the journal says the same.
+            self.control.use_result(attempt.chain.seq, std::mem::take(results));
+        }
+        if matches!(outcome, Outcome::Interrupted) && self.wish == StopWish::Cancel {
+            let message = "stopped by a user".to_owned();
+            outcome = Outcome::Cancelled(Box::new(TaskFailure { message, ..TaskFailure::default() }));
+        }
+        let ended = Ended { attempt, chain, failures: *failures, time: (started, ended) };
+        let may_retry = self.wish == StopWish::No;
+        let Settled { state, failure } =
+            ended.settle(outcome, kept, may_retry, self.clock.now(), &mut turn.batch);
+        self.moved(ChainState::Running, state);
+        let mut again = live.waiting.clone();
+        again.attempts = attempt.number;
+        match state {
+            ChainState::Registered => return self.register(attempt.chain.seq, again),
+            ChainState::Paused => {
+                again.failures += 1;
+                let pause = chain.retries.map(|r| r.pause_after(again.failures)).unwrap_or_default();
+                self.paused.insert((Instant::now() + pause, attempt.chain.seq), again);
+            }
+            ChainState::Failed | ChainState::Cancelled => {
+                if let Some(failure) = failure.as_ref().filter(|_| self.failures.len() < FAILURES_KEPT) {
+                    let (chain, attempt) = (attempt.chain.seq, attempt.number);
+                    self.failures.push(FailedTask { chain, attempt, failure: (**failure).clone() });
+                }
+            }
+            ChainState::Running | ChainState::Succeeded => {}
+        }
+        Self::report_end(attempt, live, state, cached, millis, failure, turn);
     }
 
     fn report_end(
@@ -462,7 +432,7 @@ impl<'o> Driver<'o> {
             chain: attempt.chain.seq,
             attempt: attempt.number,
             state,
-            tasks: live.chain.executables.iter().map(|t| t.id.clone()).collect(),
+            tasks: live.waiting.chain.executables.iter().map(|t| t.id.clone()).collect(),
             cached,
             millis,
             failure,
@@ -477,49 +447,19 @@ impl<'o> Driver<'o> {
 
     // ----- planning and scheduling -----------------------------------------------------------
 
-    /// Writes down which results were used, in which order, after how many chains.
-    fn feed(&mut self, turn: &mut Turn) {
-        if !turn.fed.is_empty() {
-            let chains = std::mem::take(&mut turn.fed);
-            turn.batch.feeds.push(Feed { run: self.run.id, after_chains: turn.fed_after, chains });
-        }
-    }
-
+    /// Plans ahead. Returns whether there is more to plan right now.
     fn plan(&mut self, turn: &mut Turn) -> bool {
-        if self.wish != StopWish::No || self.plan_failure.is_some() || self.has_failed_fast() {
-            return false;
+        let room = REGISTERED_AHEAD.saturating_sub(self.counts.registered) as usize;
+        let stopped = self.wish != StopWish::No || self.has_failed_fast();
+        let limit = if stopped { 0 } else { room.min(PLAN_PER_TURN) };
+        let (planned, failure) = self.control.plan(limit, self.clock.now(), &mut turn.batch);
+        if let Some(message) = failure {
+            turn.events.push(RunEvent::Notice { run: self.control.id(), message });
         }
-        let mut new = NewChains { run: self.run.id, first: self.planner.chain_count(), chains: Vec::new() };
-        let mut more = false;
-        loop {
-            if new.chains.len() >= PLAN_PER_TURN
-                || self.counts.registered + new.chains.len() as u64 >= REGISTERED_AHEAD
-            {
-                more = new.chains.len() >= PLAN_PER_TURN;
-                break;
-            }
-            match self.planner.next_chain() {
-                Ok(Some(chain)) => {
-                    let seq = new.first + new.chains.len() as u64;
-                    let payload = serde_json::to_vec(&chain).unwrap_or_default();
-                    new.chains.push(NewChain {
-                        class: Class::of(&chain).key(),
-                        priority: chain.priority,
-                        payload,
-                    });
-                    self.register(seq, (Arc::new(chain), 0));
-                }
-                Ok(None) => break,
-                Err(e) => {
-                    turn.events.push(RunEvent::Notice { run: self.run.id, message: e.to_string() });
-                    self.plan_failure = Some(e);
-                    break;
-                }
-            }
-        }
-        self.counts.registered += new.chains.len() as u64;
-        if !new.chains.is_empty() {
-            turn.batch.chains.push(new);
+        let more = planned.len() == PLAN_PER_TURN;
+        self.counts.registered += planned.len() as u64;
+        for Planned { seq, chain, class, rank } in planned {
+            self.register(seq, Waiting { chain, class, rank, attempts: 0, failures: 0 });
         }
         more
     }
@@ -539,12 +479,10 @@ impl<'o> Driver<'o> {
     }
 
     /// A chain waits for an agent.
-    fn register(&mut self, seq: u64, (chain, attempts): Waiting) {
-        let class = Class::of(&chain);
-        let priority = chain.priority;
-        let waiting = self.waiting.entry(class.key()).or_default();
-        waiting.insert((Reverse(priority), seq), (chain, attempts));
-        self.scheduler.handle(Event::Registered { class, count: 1, priority });
+    fn register(&mut self, seq: u64, waiting: Waiting) {
+        let (class, rank) = (waiting.class.clone(), waiting.rank);
+        self.waiting.entry(class.key()).or_default().insert((Reverse(rank), seq), waiting);
+        self.scheduler.handle(Event::Registered { class, count: 1, rank });
     }
 
     /// Gives agents the chains that the scheduler wants them to have. Returns whether there were any.
@@ -552,13 +490,15 @@ impl<'o> Driver<'o> {
         if self.wish != StopWish::No || self.has_failed_fast() {
             return false;
         }
-        for command in self.scheduler.decide() {
+        for command in self.scheduler.decide(self.clock.now()) {
             match command {
                 Command::Claim { agent, class, limit } => self.give(agent, class, limit, turn).await,
+                // There is one agent, so nobody waits for what it has.
+                Command::Recall { .. } => {}
                 // Agents join only after the first turn; until then nothing is missing.
                 Command::Unsatisfiable { .. } if self.agents.is_empty() => {}
                 Command::Unsatisfiable { reason, .. } => {
-                    turn.events.push(RunEvent::Notice { run: self.run.id, message: reason.clone() });
+                    turn.events.push(RunEvent::Notice { run: self.control.id(), message: reason.clone() });
                     self.unsatisfiable.push(reason);
                 }
             }
@@ -567,29 +507,24 @@ impl<'o> Driver<'o> {
     }
 
     async fn give(&mut self, agent: Name, class: Name, limit: usize, turn: &mut Turn) {
+        let run = self.control.id();
         let waiting = self.waiting.entry(class.clone()).or_default();
         let mut chains = Vec::new();
-        while chains.len() < limit
-            && let Some(((_, seq), (chain, attempts))) = waiting.pop_first()
-        {
-            let key = ChainKey { run: self.run.id, seq };
-            chains.push(Assignment { attempt: Attempt { chain: key, number: attempts + 1 }, chain });
-        }
-        let got = chains.len() as u64;
-        self.scheduler.handle(Event::Claimed {
-            agent: agent.clone(),
-            class: class.clone(),
-            asked: limit as u64,
-            got,
-        });
+        let mut last = None;
         let now = self.clock.now();
-        for Assignment { attempt, chain } in &chains {
+        while chains.len() < limit
+            && let Some(((Reverse(rank), seq), waiting)) = waiting.pop_first()
+        {
+            let attempt = Attempt { chain: ChainKey { run, seq }, number: waiting.attempts + 1 };
+            last = Some(rank);
+            chains.push(Assignment { attempt, chain: waiting.chain.clone() });
+            turn.batch.starts.push(Start { attempt, agent: agent.clone(), now });
+            self.live.insert(attempt.chain, Live { attempt: attempt.number, key: class.clone(), waiting });
+        }
+        let (asked, got) = (limit as u64, chains.len() as u64);
+        self.scheduler.handle(Event::Claimed { agent: agent.clone(), class, asked, got, rank: last });
+        for _ in 0..got {
             self.moved(ChainState::Registered, ChainState::Running);
-            self.live.insert(
-                attempt.chain,
-                Live { attempt: attempt.number, class: class.clone(), chain: chain.clone() },
-            );
-            turn.batch.starts.push(Start { attempt: *attempt, agent: agent.clone(), now });
         }
         if !chains.is_empty() {
             let message = Message::Assign { chains, context: self.context.clone() };
@@ -606,7 +541,7 @@ impl<'o> Driver<'o> {
             return Ok(());
         }
         self.last_changes = changes;
-        let run = self.store.run(self.run.id).await?;
+        let run = self.store.run(self.control.id()).await?;
         if run.is_some_and(|r| r.cancel_requested) {
             self.stop(StopWish::Cancel).await;
         }
@@ -620,7 +555,7 @@ impl<'o> Driver<'o> {
         self.wish = wish;
         for agent in &self.agents {
             let message =
-                if wish == StopWish::Cancel { Message::Cancel(self.run.id) } else { Message::Interrupt };
+                if wish == StopWish::Cancel { Message::Cancel(self.control.id()) } else { Message::Interrupt };
             self.bus.publish(&subject::agent(agent), message).await;
         }
     }
@@ -634,65 +569,38 @@ impl<'o> Driver<'o> {
             return true;
         }
         if self.agents.is_empty() || !self.paused.is_empty() {
-            return self.counts.registered == 0 && self.paused.is_empty() && self.planner.is_finished();
+            return self.counts.registered == 0 && self.paused.is_empty() && self.control.planner().is_finished();
         }
         // With agents that have room and nothing under way, whatever still waits waits in vain.
         self.counts.registered == 0 || !self.unsatisfiable.is_empty()
     }
 
     async fn end(mut self) -> Result<RunSummary, DriverError> {
-        let plan = self.planner.counts();
-        let blocked = plan.waiting;
-        let all_planned = self.planner.is_finished() && self.counts.registered == 0;
         let c = self.counts;
-        let (state, error) = if self.wish == StopWish::Interrupt {
-            (RunState::Interrupted, None)
-        } else if self.wish == StopWish::Cancel || (c.cancelled > 0 && c.failed == 0) {
-            (RunState::Cancelled, None)
-        } else if let Some(e) = &self.plan_failure {
-            (RunState::Failed, Some(e.to_string()))
-        } else if let Some(reason) = self.unsatisfiable.first() {
-            (RunState::Failed, Some(reason.clone()))
-        } else if c.failed == 0 && all_planned {
-            (RunState::Succeeded, None)
-        } else if c.failed == 0 {
-            let names = self.planner.waiting_actions(5).join(", ");
-            (RunState::Failed, Some(format!("{blocked} tasks never got their inputs: {names}")))
-        } else if c.succeeded == 0 {
-            (RunState::Failed, Some(format!("all {} process chains failed", c.failed)))
-        } else {
-            let state = if all_planned { RunState::PartiallySucceeded } else { RunState::Failed };
-            let waiting = if blocked > 0 {
-                format!(", and {blocked} tasks wait for their results")
-            } else {
-                String::new()
-            };
-            (state, Some(format!("{} of {} process chains failed{waiting}", c.failed, c.total())))
-        };
-        let results = self.planner.results();
-        let change = RunChange {
-            state: Some(state),
-            ended: Some(Some(self.clock.now())),
-            error: Some(error.clone()),
-            results: serde_json::to_string(&results).ok(),
-            tasks: Some((plan.planned + plan.waiting) as i64),
-            skipped: Some(plan.skipped as i64),
-            ..RunChange::default()
-        };
-        self.store.change_run(self.run.id, &change).await?;
+        let mut verdict = self.control.verdict(&c);
+        if self.wish == StopWish::Interrupt {
+            verdict = Verdict { state: RunState::Interrupted, error: None };
+        } else if self.wish == StopWish::Cancel {
+            verdict = Verdict { state: RunState::Cancelled, error: None };
+        } else if let Some(reason) = self.unsatisfiable.first().filter(|_| !self.control.has_plan_failure()) {
+            verdict = Verdict { state: RunState::Failed, error: Some(reason.clone()) };
+        }
+        let change = self.control.ending(&verdict, self.clock.now());
+        self.store.change_run(self.control.id(), &change).await?;
         self.store.sync().await?;
+        let plan = self.control.planner().counts();
         let summary = RunSummary {
-            run: self.run.id,
-            name: self.run.name.clone(),
-            state,
-            error,
+            run: self.control.id(),
+            name: self.control.run().name.clone(),
+            state: verdict.state,
+            error: verdict.error,
             counts: c,
             tasks_done: self.done.tasks,
             tasks_cached: self.done.cached,
             tasks_skipped: plan.skipped,
-            tasks_blocked: blocked,
-            millis: self.clock.start.elapsed().as_secs_f64() * 1e3,
-            results,
+            tasks_blocked: plan.waiting,
+            millis: self.clock.elapsed().as_secs_f64() * 1e3,
+            results: self.control.planner().results(),
             failures: std::mem::take(&mut self.failures),
         };
         (self.observer)(RunEvent::Ended(summary.clone()));

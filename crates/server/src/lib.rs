@@ -1,22 +1,36 @@
 //! An instance of Catena: the roles, wired to a store and a bus.
 //!
 //! - [`Definition`] says what a run is; its fingerprint tells whether two runs are the same work.
-//! - [`Driver`] is controller and scheduler in one: it plans, claims, assigns, takes results in, and ends
-//!   runs. It talks to agents over the bus only.
-//! - [`AgentRole`] connects an agent to the bus.
+//! - [`Driver`] is controller and scheduler of one run in one process that owns its store: what `catena run`
+//!   uses. It talks to agents over the bus only.
+//! - [`serve`] runs an instance of a cluster: any of the [`Role`]s, against a store and a bus that others share.
+//! - [`AgentRole`] connects an agent to the bus; a [`Desk`] is where it asks when messages do not arrive.
 //! - [`StateDirectory`] is where an embedded instance keeps everything; one instance at a time owns it.
+//!   [`Places`] are where the runs of a cluster live.
 
 mod agent_role;
+mod clock;
+mod control;
+mod controller_role;
 mod definition;
+mod desk;
 mod driver;
 mod event;
+mod instance;
+mod member;
+mod places;
 mod publish;
 mod resume;
+mod scheduler_role;
+mod settle;
 mod state;
 
-pub use agent_role::AgentRole;
+pub use agent_role::{AgentRole, RemoteOptions};
 pub use definition::Definition;
+pub use desk::{Answer, Desk, StoreDesk, default_agent_name};
 pub use driver::{Driver, DriverError, StopWish};
 pub use event::{FailedTask, RunEvent, RunSummary};
+pub use instance::{AgentSetup, InstanceSetup, Role, serve};
+pub use places::Places;
 pub use publish::{PublishedResult, publish_results};
 pub use state::{StateDirectory, StateError};

@@ -3,58 +3,75 @@
 //! Planning is deterministic, so the results that were used, in the order they were used, lead to the
 //! same chains again. See `docs/decisions/0002-replay.md`.
 
-use crate::driver::{Driver, DriverError};
-use catena_model::chain::{ChainKey, ChainState, RunId, TaskResult};
+use crate::control::RunControl;
+use crate::driver::DriverError;
+use catena_model::chain::{RunId, TaskResult};
 use catena_plan::{PlanOptions, Planner, Program};
-use catena_store::{Batch, ChainFilter, Feed, Store};
-use std::collections::HashSet;
+use catena_store::{Run, Store};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// How many chains are read at a time.
+/// How many results are read at a time.
 const PAGE: usize = 1024;
 
-impl Driver<'_> {
-    /// A planner that stands where the store stands. Chains that were with agents wait again.
-    pub async fn replay(
-        store: &dyn Store,
-        run: RunId,
-        program: Arc<Program>,
-        options: PlanOptions,
-    ) -> Result<Planner, DriverError> {
-        store.release_running(run).await?;
-        let mut planner = Planner::new(program, options);
-        let mut used = HashSet::new();
-        for feed in store.feeds(run).await? {
-            advance(&mut planner, run, feed.after_chains)?;
-            feed_result(store, &mut planner, run, feed.chain).await?;
-            used.insert(feed.chain);
-        }
-        let known = store.counts(run).await?.total();
-        advance(&mut planner, run, known)?;
-        // Results that were written but not used: the process died in between.
-        let mut from = 0;
-        loop {
-            let filter = ChainFilter {
-                state: Some(ChainState::Succeeded),
-                from,
-                limit: PAGE,
-                ..ChainFilter::default()
-            };
-            let page = store.chains(run, &filter).await?;
-            let Some(last) = page.last() else { break };
-            from = last.key.seq + 1;
-            let late: Vec<u64> = page.iter().map(|c| c.key.seq).filter(|seq| !used.contains(seq)).collect();
-            if late.is_empty() {
-                continue;
+/// A run that stands where the store stands. Results that were written but not used, because a process died in
+/// between, are used now.
+pub(crate) async fn replay(
+    store: &dyn Store,
+    run: Run,
+    program: Arc<Program>,
+    options: PlanOptions,
+    aging: Duration,
+) -> Result<RunControl, DriverError> {
+    let id = run.id;
+    let mut planner = Planner::new(program, options);
+    let feeds = store.feeds(id).await?;
+    let mut tasks = (0, 0);
+    for page in feeds.chunks(PAGE) {
+        let chains: Vec<u64> = page.iter().map(|f| f.chain).collect();
+        let mut results: HashMap<u64, Vec<u8>> = store.results(id, &chains).await?.into_iter().collect();
+        for feed in page {
+            advance(&mut planner, id, feed.after_chains)?;
+            let fail = |detail: String| DriverError::Replay { run: id, detail };
+            if feed.chain >= planner.chain_count() {
+                return Err(fail(format!("a result belongs to chain {}, which does not exist yet", feed.chain)));
             }
-            let feed = Feed { run, after_chains: planner.chain_count(), chains: late.clone() };
-            for seq in late {
-                feed_result(store, &mut planner, run, seq).await?;
-            }
-            store.apply(Batch { feeds: vec![feed], ..Batch::default() }).await?;
+            let result = results.remove(&feed.chain);
+            let result = result.ok_or_else(|| fail(format!("the result of chain {} is missing", feed.chain)))?;
+            let results = read_result(id, feed.chain, &result)?;
+            tasks.0 += results.len() as u64;
+            tasks.1 += results.iter().filter(|r| r.cached).count() as u64;
+            planner.chain_succeeded(feed.chain, results.into_iter().map(|r| r.outputs).collect());
         }
-        Ok(planner)
     }
+    let known = store.counts(id).await?.total();
+    advance(&mut planner, id, known)?;
+    let mut control = RunControl::new(run, planner, feeds.len() as u64, tasks, aging);
+    use_results(store, &mut control, usize::MAX).await?;
+    Ok(control)
+}
+
+/// Uses up to `limit` results that were not used yet. Returns how many there were.
+pub(crate) async fn use_results(
+    store: &dyn Store,
+    control: &mut RunControl,
+    limit: usize,
+) -> Result<usize, DriverError> {
+    let unused = store.unused_results(control.id(), limit).await?;
+    let n = unused.len();
+    for (seq, result) in unused {
+        let results = read_result(control.id(), seq, &result)?;
+        control.use_result(seq, results);
+    }
+    Ok(n)
+}
+
+fn read_result(run: RunId, seq: u64, result: &[u8]) -> Result<Vec<TaskResult>, DriverError> {
+    serde_json::from_slice(result).map_err(|e| DriverError::Replay {
+        run,
+        detail: format!("the result of chain {seq} is unreadable: {e}"),
+    })
 }
 
 /// Plans until so many chains exist.
@@ -74,23 +91,5 @@ fn advance(planner: &mut Planner, run: RunId, chains: u64) -> Result<(), DriverE
             }
         }
     }
-    Ok(())
-}
-
-async fn feed_result(
-    store: &dyn Store,
-    planner: &mut Planner,
-    run: RunId,
-    seq: u64,
-) -> Result<(), DriverError> {
-    let fail = |detail: String| DriverError::Replay { run, detail };
-    if seq >= planner.chain_count() {
-        return Err(fail(format!("a result belongs to chain {seq}, which does not exist yet")));
-    }
-    let record = store.chain(ChainKey { run, seq }).await?;
-    let record = record.ok_or_else(|| fail(format!("chain {seq} is missing")))?;
-    let results: Vec<TaskResult> = serde_json::from_slice(&record.result)
-        .map_err(|e| fail(format!("the result of chain {seq} is unreadable: {e}")))?;
-    planner.chain_succeeded(seq, results.into_iter().map(|r| r.outputs).collect());
     Ok(())
 }

@@ -225,6 +225,7 @@ async fn results_wait_until_they_are_used(store: &dyn Store) {
     store.apply(Batch { feeds: vec![feed], ..Batch::default() }).await.unwrap();
     assert_eq!(store.unused_results(run, 1).await.unwrap(), [(0, b"r".to_vec())]);
     assert_eq!(store.unused_results(run, 10).await.unwrap().len(), 2);
+    assert_eq!(store.results(run, &[2, 7]).await.unwrap(), [(2, b"r".to_vec())]);
 }
 
 async fn waiting_of(store: &dyn Store, class: &str) -> Option<(u64, i64)> {
@@ -271,20 +272,22 @@ async fn a_run_has_one_controller(store: &dyn Store) {
     let run = new_run(store, "controlled").await;
     let (first, second) = (enlist(store, "c1", 100).await, enlist(store, "c2", 300).await);
     let ours = |runs: Vec<crate::Run>| runs.iter().any(|r| r.id == run);
-    assert!(ours(store.adopt_runs(&first, 50).await.unwrap()));
-    assert!(!ours(store.adopt_runs(&second, 50).await.unwrap()), "its controller is alive");
+    assert!(ours(store.adopt_runs(&first, &[], 50).await.unwrap()));
+    assert!(!ours(store.adopt_runs(&second, &[], 50).await.unwrap()), "its controller is alive");
     let plan = |instance: &Name, first| {
         let chain = NewChain { class: "controlled".into(), priority: 0, rank: 0, payload: Vec::new() };
         let chains = vec![NewChains { run, first, chains: vec![chain] }];
         store.apply(Batch { chains, instance: Some(instance.clone()), ..Batch::default() })
     };
+    assert!(ours(store.adopt_runs(&first, &[], 50).await.unwrap()), "its own it may have again");
+    assert!(!ours(store.adopt_runs(&first, &[run], 50).await.unwrap()), "unless it has them");
     plan(&first, 0).await.unwrap();
-    assert!(ours(store.adopt_runs(&second, 150).await.unwrap()), "its controller is dead");
+    assert!(ours(store.adopt_runs(&second, &[], 150).await.unwrap()), "its controller is dead");
     assert!(matches!(plan(&first, 1).await, Err(StoreError::TakenOver { .. })), "a dead controller must not plan");
     plan(&second, 1).await.unwrap();
     assert_eq!(store.counts(run).await.unwrap().registered, 2);
     store.resign(&second).await.unwrap();
-    assert!(ours(store.adopt_runs(&first, 50).await.unwrap()), "who resigns frees everything at once");
+    assert!(ours(store.adopt_runs(&first, &[], 50).await.unwrap()), "who resigns frees everything at once");
     let instances = store.instances(50).await.unwrap();
     assert!(instances.iter().any(|i| i.id == first) && instances.iter().all(|i| i.id != second));
     let end = RunChange { state: Some(RunState::Succeeded), ..RunChange::default() };
@@ -301,8 +304,13 @@ async fn an_agent_has_one_scheduler(store: &dyn Store) {
         scheduler: Some(scheduler.clone()),
         ..AgentRecord::default()
     };
-    assert!(store.adopt_agent(&agent(7, &first), 10).await.unwrap());
-    assert!(!store.adopt_agent(&agent(7, &second), 20).await.unwrap(), "its scheduler is alive");
+    store.greet_agent(&agent(7, &first), 5).await.unwrap();
+    let known = store.agents().await.unwrap().into_iter().find(|a| a.id == "worker").unwrap();
+    assert_eq!((known.scheduler, known.seen), (None, 5), "nobody looks after it yet");
+    store.remove_agent(&"worker".into(), 7).await.unwrap();
+    assert_eq!(store.adopt_agent(&agent(6, &first), 9).await.unwrap(), Some(6));
+    assert_eq!(store.adopt_agent(&agent(7, &first), 10).await.unwrap(), Some(6), "it was started again");
+    assert_eq!(store.adopt_agent(&agent(7, &second), 20).await.unwrap(), None, "its scheduler is alive");
     let known = store.agents().await.unwrap().into_iter().find(|a| a.id == "worker").unwrap();
     assert_eq!((known.joined, known.incarnation, known.resources.cpus), (10, 7, 2000));
     let run = new_run(store, "schedulers").await;
@@ -317,7 +325,7 @@ async fn an_agent_has_one_scheduler(store: &dyn Store) {
     assert!(orphans.iter().any(|a| a.id == "worker"));
     assert!(claim(&first).await.unwrap().claimed[0].is_empty(), "who lost an agent must not give it work");
     assert_eq!(claim(&second).await.unwrap().claimed[0].len(), 1);
-    assert_eq!(store.chains_of(&"worker".into()).await.unwrap().len(), 2);
+    assert_eq!(store.chains_of(&["worker".into()]).await.unwrap().len(), 2);
     let names = [Name::new("worker"), Name::new("nobody")];
     assert!(store.agents_seen(&first, &names, 160).await.unwrap().is_empty());
     assert_eq!(store.agents_seen(&second, &names, 160).await.unwrap(), ["worker"]);

@@ -40,8 +40,9 @@ pub trait Store: Members {
     async fn change_run(&self, id: RunId, change: &RunChange) -> Result<(), StoreError>;
     /// Removes a run and everything about it.
     async fn delete_run(&self, id: RunId) -> Result<(), StoreError>;
-    /// Makes `controller` plan the runs that are under way and that nobody alive plans, and returns them.
-    async fn adopt_runs(&self, controller: &Name, now: i64) -> Result<Vec<Run>, StoreError>;
+    /// Makes `controller` plan the runs that are under way and that nobody else alive plans, and returns them,
+    /// except those that it has already.
+    async fn adopt_runs(&self, controller: &Name, has: &[RunId], now: i64) -> Result<Vec<Run>, StoreError>;
     /// Changes the priority of a run and of its chains that wait; `aging` as in [`rank`].
     async fn prioritise(
         &self,
@@ -62,12 +63,14 @@ pub trait Store: Members {
     async fn chains(&self, run: RunId, filter: &ChainFilter) -> Result<Vec<ChainRecord>, StoreError>;
     /// One chain with its payload and result.
     async fn chain(&self, key: ChainKey) -> Result<Option<ChainRecord>, StoreError>;
-    /// The chains that an agent has, with their payload.
-    async fn chains_of(&self, agent: &Name) -> Result<Vec<ChainRecord>, StoreError>;
+    /// The chains that some agents have, with their payload.
+    async fn chains_of(&self, agents: &[Name]) -> Result<Vec<ChainRecord>, StoreError>;
     /// The results of a run in the order in which they were used.
     async fn feeds(&self, run: RunId) -> Result<Vec<FeedRecord>, StoreError>;
     /// Up to `limit` chains of a run, with results that were not used yet.
     async fn unused_results(&self, run: RunId, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
+    /// The results of some chains of a run, in any order.
+    async fn results(&self, run: RunId, chains: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
     /// Attempts that failed, oldest first.
     async fn failed_attempts(&self, run: RunId) -> Result<Vec<FailedAttempt>, StoreError>;
     /// Makes chains of a run that were given to an agent available again, after the agent was lost.

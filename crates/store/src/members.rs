@@ -130,9 +130,11 @@ pub trait Members: Send + Sync {
     /// Makes `holder` the only one with the named duty until `until`, unless another holds it.
     async fn take_duty(&self, duty: &str, holder: &Name, until: i64, now: i64) -> Result<bool, StoreError>;
 
-    /// Notes an agent and makes `agent.scheduler` look after it, unless another living instance does.
-    /// Returns whether it does.
-    async fn adopt_agent(&self, agent: &AgentRecord, now: i64) -> Result<bool, StoreError>;
+    /// Notes an agent and makes `agent.scheduler` look after it, unless another living instance does. Returns
+    /// which start of the agent was known before, or `None` if another instance looks after it.
+    async fn adopt_agent(&self, agent: &AgentRecord, now: i64) -> Result<Option<u64>, StoreError>;
+    /// Notes an agent that nobody may look after yet, or that it was heard of.
+    async fn greet_agent(&self, agent: &AgentRecord, now: i64) -> Result<(), StoreError>;
     /// Makes `scheduler` look after all agents that nobody alive looks after, and returns them.
     async fn adopt_orphans(&self, scheduler: &Name, now: i64) -> Result<Vec<AgentRecord>, StoreError>;
     /// Notes that agents were heard of, and returns those that `scheduler` still looks after.

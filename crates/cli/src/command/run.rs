@@ -1,14 +1,14 @@
 //! `catena run` and `catena retry`: an instance in this process, with all roles.
 
 use super::{EXIT_CANCELLED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Outcome, show_problems};
-use crate::arguments::{AgentArgs, Arguments, RetryArgs, RunArgs, ShowArgs, SourceArgs};
+use crate::arguments::{AgentArgs, Arguments, RetryArgs, RunArgs, ShowArgs};
 use crate::display::Display;
 use crate::project::{Project, load_source};
 use catena_agent::{AgentConfig, Cache, Mode, Roster, end_leftovers};
 use catena_bus::LocalBus;
 use catena_model::chain::RunId;
 use catena_model::{Loaded, Name, Resources, parse_bytes};
-use catena_plan::{PlanOptions, Program};
+use catena_plan::Program;
 use catena_server::{AgentRole, Definition, Driver, RunSummary, StateDirectory, StopWish, publish_results};
 use catena_store::{NewRun, Run, RunState, Store};
 use std::path::{Path, PathBuf};
@@ -39,6 +39,7 @@ struct Work {
     fingerprint: String,
     program: Arc<Program>,
     directory: PathBuf,
+    priority: i32,
 }
 
 impl Work {
@@ -49,7 +50,8 @@ impl Work {
         let definition = definition.with_text(&loaded);
         let directory = absolute(&loaded.directory)?;
         let program = Program::new(workflow, &loaded.library).map_err(|e| e.to_string())?;
-        Ok(Self { name, definition, fingerprint, program: Arc::new(program), directory })
+        let priority = workflow.priority;
+        Ok(Self { name, definition, fingerprint, program: Arc::new(program), directory, priority })
     }
 }
 
@@ -66,7 +68,7 @@ pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
         inputs: options.inputs,
         out: absolute(&args.out)?,
         chains: args.chains.name().to_owned(),
-        text: String::new(),
+        ..Definition::default()
     };
     let pretend = args.dry_run.is_some();
     let session = Session {
@@ -96,21 +98,8 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
     drop(store);
     let definition: Definition =
         serde_json::from_slice(&run.definition).map_err(|e| format!("run {} cannot be read: {e}", run.id))?;
-    let source = SourceArgs {
-        workflow: definition.workflow.clone(),
-        services: definition.services.clone(),
-        macros: definition.macros.clone(),
-        input: Vec::new(),
-        inputs: Vec::new(),
-    };
-    let project = Project::find(&source.workflow)?;
-    let options = catena_model::LoadOptions {
-        services: source.services.clone(),
-        macros: source.macros.clone(),
-        inputs: definition.inputs.clone(),
-        texts: Vec::new(),
-    };
-    let loaded = catena_model::load(&source.workflow, &options);
+    let project = Project::find(&definition.workflow)?;
+    let loaded = definition.load();
     show_problems(&loaded);
     if loaded.diags.has_errors() {
         return Ok(ExitCode::from(EXIT_USAGE));
@@ -177,27 +166,21 @@ impl Session<'_> {
         let (run, resumed) = self.find_or_create(&*store).await?;
         let definition = &self.work.definition;
         let context = state.context(run.id, &definition.workflow, &self.work.directory, &definition.out);
-        let options = PlanOptions {
-            tmp: context.tmp.to_string_lossy().into_owned(),
-            out: context.out.to_string_lossy().into_owned(),
-            policy: definition.policy(),
-        };
         if self.retry.is_some() || resumed {
             let again = store.retry_failed(run.id).await.map_err(|e| e.to_string())?;
             if again > 0 {
                 display.note(&format!("{again} chains that had failed are tried again"));
             }
         }
-        let planner = Driver::replay(&*store, run.id, self.work.program.clone(), options)
-            .await
-            .map_err(|e| e.to_string())?;
         let bus: Arc<LocalBus> = Arc::new(LocalBus::default());
         let cache = self.open_cache(state)?;
         let agent =
             AgentRole::start(self.agent_config()?, cache.clone(), Roster::create(state.path()), bus.clone());
         let mut observer = |event| display.show(&event);
-        let driver = Driver::new(store.clone(), bus, run, context, planner, &mut observer).await;
-        let driver = driver.fail_fast(self.agent.fail_fast);
+        let program = self.work.program.clone();
+        let policy = definition.policy();
+        let driver = Driver::open(store, bus, run, program, context, policy, &mut observer).await;
+        let driver = driver.map_err(|e| e.to_string())?.fail_fast(self.agent.fail_fast);
         let summary = {
             let agent = agent.run();
             tokio::pin!(agent);
@@ -242,6 +225,7 @@ impl Session<'_> {
             fingerprint: fingerprint.clone(),
             definition: serde_json::to_vec(definition).map_err(|e| e.to_string())?,
             created: now(),
+            priority: self.work.priority,
         };
         let id = store.create_run(&new).await.map_err(fail)?;
         let run = store.run(id).await.map_err(fail)?.ok_or("the new run is gone")?;

@@ -85,21 +85,31 @@ impl Members for PostgresStore {
         Ok(self.change(sql, &[&duty, &holder.as_str(), &until, &now]).await? > 0)
     }
 
-    async fn adopt_agent(&self, a: &AgentRecord, now: i64) -> Result<bool, StoreError> {
-        let sql = "INSERT INTO agent AS a (id, incarnation, capabilities, resources, scheduler, joined, seen)
+    async fn adopt_agent(&self, a: &AgentRecord, now: i64) -> Result<Option<u64>, StoreError> {
+        let sql = "WITH before AS (SELECT incarnation FROM agent WHERE id = $1)
+                   INSERT INTO agent AS a (id, incarnation, capabilities, resources, scheduler, joined, seen)
                    VALUES ($1, $2, $3, $4, $5, $6, $6)
                    ON CONFLICT (id) DO UPDATE SET incarnation = $2, capabilities = $3, resources = $4, scheduler = $5,
                        joined = CASE WHEN a.incarnation = $2 THEN a.joined ELSE $6 END, seen = $6
                    WHERE a.scheduler IS NULL OR a.scheduler = $5
-                       OR a.scheduler NOT IN (SELECT id FROM instance WHERE until > $6)";
+                       OR a.scheduler NOT IN (SELECT id FROM instance WHERE until > $6)
+                   RETURNING coalesce((SELECT incarnation FROM before), $2)";
         let capabilities = serde_json::to_string(&a.capabilities).unwrap_or_default();
         let resources = serde_json::to_string(&a.resources).unwrap_or_default();
         let incarnation = a.incarnation as i64;
         let scheduler = a.scheduler.as_deref();
-        let n = self
-            .change(sql, &[&a.id.as_str(), &incarnation, &capabilities, &resources, &scheduler, &now])
-            .await?;
-        Ok(n > 0)
+        let rows =
+            self.rows(sql, &[&a.id.as_str(), &incarnation, &capabilities, &resources, &scheduler, &now]).await?;
+        Ok(rows.first().map(|r| r.get::<_, i64>(0) as u64))
+    }
+
+    async fn greet_agent(&self, a: &AgentRecord, now: i64) -> Result<(), StoreError> {
+        let sql = "INSERT INTO agent AS a (id, incarnation, capabilities, resources, joined, seen)
+                   VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (id) DO UPDATE SET seen = $5 WHERE a.incarnation = $2";
+        let capabilities = serde_json::to_string(&a.capabilities).unwrap_or_default();
+        let resources = serde_json::to_string(&a.resources).unwrap_or_default();
+        let incarnation = a.incarnation as i64;
+        self.change(sql, &[&a.id.as_str(), &incarnation, &capabilities, &resources, &now]).await.map(|_| ())
     }
 
     async fn adopt_orphans(&self, scheduler: &Name, now: i64) -> Result<Vec<AgentRecord>, StoreError> {

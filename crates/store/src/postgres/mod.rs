@@ -323,11 +323,13 @@ impl Store for PostgresStore {
         self.change(sql, &[&run.0, &first, &last]).await.map(|_| ())
     }
 
-    async fn adopt_runs(&self, controller: &Name, now: i64) -> Result<Vec<Run>, StoreError> {
-        let sql = "UPDATE run SET controller = $1 WHERE state = $3 AND (controller IS NULL
-                   OR controller NOT IN (SELECT id FROM instance WHERE until > $2)) RETURNING *";
+    async fn adopt_runs(&self, controller: &Name, has: &[RunId], now: i64) -> Result<Vec<Run>, StoreError> {
+        let sql = "UPDATE run SET controller = $1 WHERE state = $3 AND id <> ALL($4) AND (controller IS NULL
+                   OR controller = $1 OR controller NOT IN (SELECT id FROM instance WHERE until > $2)) RETURNING *";
         let running = RunState::Running.code();
-        Ok(self.rows(sql, &[&controller.as_str(), &now, &running]).await?.iter().map(read_run).collect())
+        let has: Vec<i64> = has.iter().map(|r| r.0).collect();
+        let rows = self.rows(sql, &[&controller.as_str(), &now, &running, &has]).await?;
+        Ok(rows.iter().map(read_run).collect())
     }
 
     async fn prioritise(&self, run: RunId, priority: i32, aging: Duration) -> Result<(), StoreError> {
@@ -424,11 +426,12 @@ impl Store for PostgresStore {
         Ok(self.rows(sql, &[&id(key.run, key.seq)]).await?.first().map(read_chain))
     }
 
-    async fn chains_of(&self, agent: &Name) -> Result<Vec<ChainRecord>, StoreError> {
+    async fn chains_of(&self, agents: &[Name]) -> Result<Vec<ChainRecord>, StoreError> {
         let sql = "SELECT chain.*, class.key AS class_key, payload.chain AS payload, NULL::bytea AS outcome
                    FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
-                   WHERE chain.state = 1 AND chain.agent = $1 ORDER BY chain.id";
-        Ok(self.rows(sql, &[&agent.as_str()]).await?.iter().map(read_chain).collect())
+                   WHERE chain.state = 1 AND chain.agent = ANY($1) ORDER BY chain.id";
+        let agents: Vec<&str> = agents.iter().map(Name::as_str).collect();
+        Ok(self.rows(sql, &[&agents]).await?.iter().map(read_chain).collect())
     }
 
     async fn feeds(&self, run: RunId) -> Result<Vec<FeedRecord>, StoreError> {
@@ -446,6 +449,12 @@ impl Store for PostgresStore {
         let sql = "SELECT id, result FROM result
                    WHERE id BETWEEN $1 AND $2 AND number IS NULL ORDER BY id LIMIT $3";
         let rows = self.rows(sql, &[&first, &last, &limit]).await?;
+        Ok(rows.iter().map(|r| (key(r.get(0)).seq, r.get(1))).collect())
+    }
+
+    async fn results(&self, run: RunId, chains: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let ids: Vec<i64> = chains.iter().map(|seq| id(run, *seq)).collect();
+        let rows = self.rows("SELECT id, result FROM result WHERE id = ANY($1)", &[&ids]).await?;
         Ok(rows.iter().map(|r| (key(r.get(0)).seq, r.get(1))).collect())
     }
 
@@ -475,7 +484,7 @@ impl Store for PostgresStore {
         error: &str,
         now: i64,
     ) -> Result<Vec<ChainRecord>, StoreError> {
-        let mut chains = self.chains_of(agent).await?;
+        let mut chains = self.chains_of(std::slice::from_ref(agent)).await?;
         let ids: Vec<i64> = chains.iter().map(|c| id(c.key.run, c.key.seq)).collect();
         let sql = format!(
             "WITH moved AS (UPDATE chain SET state = CASE WHEN losses + 1 >= $3 THEN 4 ELSE 0 END,

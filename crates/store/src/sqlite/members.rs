@@ -98,7 +98,9 @@ impl Members for SqliteStore {
         Ok(self.change(sql, params![duty, holder.as_str(), until, now])? > 0)
     }
 
-    async fn adopt_agent(&self, a: &AgentRecord, now: i64) -> Result<bool, StoreError> {
+    async fn adopt_agent(&self, a: &AgentRecord, now: i64) -> Result<Option<u64>, StoreError> {
+        let before = self.all("SELECT * FROM agent", read_agent)?.into_iter().find(|b| b.id == a.id);
+        let before = before.map_or(a.incarnation, |b| b.incarnation);
         let sql = "INSERT INTO agent (id, incarnation, capabilities, resources, scheduler, joined, seen)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
                    ON CONFLICT DO UPDATE SET incarnation = ?2, capabilities = ?3, resources = ?4, scheduler = ?5,
@@ -113,7 +115,20 @@ impl Members for SqliteStore {
             a.scheduler.as_deref(),
             now
         ];
-        Ok(self.change(sql, values)? > 0)
+        Ok((self.change(sql, values)? > 0).then_some(before))
+    }
+
+    async fn greet_agent(&self, a: &AgentRecord, now: i64) -> Result<(), StoreError> {
+        let sql = "INSERT INTO agent (id, incarnation, capabilities, resources, joined, seen)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO UPDATE SET seen = ?5 WHERE incarnation = ?2";
+        let values = params![
+            a.id.as_str(),
+            a.incarnation as i64,
+            serde_json::to_string(&a.capabilities).unwrap_or_default(),
+            serde_json::to_string(&a.resources).unwrap_or_default(),
+            now
+        ];
+        self.change(sql, values).map(|_| ())
     }
 
     async fn adopt_orphans(&self, scheduler: &Name, now: i64) -> Result<Vec<AgentRecord>, StoreError> {

@@ -284,15 +284,16 @@ impl Store for SqliteStore {
         })
     }
 
-    async fn adopt_runs(&self, controller: &Name, now: i64) -> Result<Vec<Run>, StoreError> {
+    async fn adopt_runs(&self, controller: &Name, has: &[RunId], now: i64) -> Result<Vec<Run>, StoreError> {
         self.with(|inner| {
             let mut statement = inner.connection.prepare_cached(
-                "UPDATE run SET controller = ?1 WHERE state = ?3 AND (controller IS NULL
+                "UPDATE run SET controller = ?1 WHERE state = ?3 AND (controller IS NULL OR controller = ?1
                  OR controller NOT IN (SELECT id FROM instance WHERE until > ?2)) RETURNING *",
             )?;
             let rows =
                 statement.query_map(params![controller.as_str(), now, RunState::Running.code()], read_run)?;
-            rows.collect()
+            let runs = rows.collect::<rusqlite::Result<Vec<Run>>>()?;
+            Ok(runs.into_iter().filter(|r| !has.contains(&r.id)).collect())
         })
     }
 
@@ -415,15 +416,20 @@ impl Store for SqliteStore {
         })
     }
 
-    async fn chains_of(&self, agent: &Name) -> Result<Vec<ChainRecord>, StoreError> {
+    async fn chains_of(&self, agents: &[Name]) -> Result<Vec<ChainRecord>, StoreError> {
         self.with(|inner| {
             let mut statement = inner.connection.prepare_cached(
                 "SELECT chain.*, class.key AS class_key, payload.chain AS payload, NULL AS outcome
                  FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
                  WHERE chain.state = 1 AND chain.agent = ?1 ORDER BY chain.id",
             )?;
-            let rows = statement.query_map([agent.as_str()], read_chain)?;
-            rows.collect()
+            let mut chains = Vec::new();
+            for agent in agents {
+                for chain in statement.query_map([agent.as_str()], read_chain)? {
+                    chains.push(chain?);
+                }
+            }
+            Ok(chains)
         })
     }
 
@@ -450,6 +456,19 @@ impl Store for SqliteStore {
                 Ok(FeedRecord { chain: key(row.get(0)?).seq, after_chains: row.get::<_, i64>(1)? as u64 })
             })?;
             rows.collect()
+        })
+    }
+
+    async fn results(&self, run: RunId, chains: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        self.with(|inner| {
+            let mut statement = inner.connection.prepare_cached("SELECT result FROM result WHERE id = ?1")?;
+            let mut results = Vec::new();
+            for seq in chains {
+                if let Some(result) = statement.query_row([id(run, *seq)], |r| r.get(0)).optional()? {
+                    results.push((*seq, result));
+                }
+            }
+            Ok(results)
         })
     }
 
@@ -490,7 +509,7 @@ impl Store for SqliteStore {
         error: &str,
         now: i64,
     ) -> Result<Vec<ChainRecord>, StoreError> {
-        let mut chains = self.chains_of(agent).await?;
+        let mut chains = self.chains_of(std::slice::from_ref(agent)).await?;
         self.with(|inner| {
             let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             apply::release(&tx, &mut chains, limit, error, now)?;

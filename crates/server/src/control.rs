@@ -1,0 +1,182 @@
+//! A run while it is planned: what a controller knows of it. Deciding only; reading and writing is for others.
+
+use catena_model::chain::{ProcessChain, RunId, TaskResult};
+use catena_plan::{PlanError, Planner};
+use catena_schedule::Class;
+use catena_store::{Batch, Counts, Feed, NewChain, NewChains, Run, RunChange, RunState, rank};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Chains are planned ahead until this many wait for an agent; the rest stays in the planner.
+pub(crate) const REGISTERED_AHEAD: u64 = 2048;
+
+/// A run and its planner.
+pub(crate) struct RunControl {
+    run: Run,
+    planner: Planner,
+    plan_failure: Option<PlanError>,
+    /// Results used so far, their tasks, and those of them that came from a cache.
+    used: u64,
+    tasks: (u64, u64),
+    /// Results used since chains were last planned, and how many chains there were.
+    fed: Vec<u64>,
+    fed_after: u64,
+    priority: Option<i32>,
+    aging: Duration,
+}
+
+/// A chain that was planned.
+pub(crate) struct Planned {
+    pub(crate) seq: u64,
+    pub(crate) chain: Arc<ProcessChain>,
+    pub(crate) class: Class,
+    pub(crate) rank: i64,
+}
+
+/// How a run ends.
+pub(crate) struct Verdict {
+    pub(crate) state: RunState,
+    pub(crate) error: Option<String>,
+}
+
+impl RunControl {
+    /// A run whose planner has used so many results, of so many tasks and cached tasks.
+    pub(crate) fn new(run: Run, planner: Planner, used: u64, tasks: (u64, u64), aging: Duration) -> Self {
+        let fed_after = planner.chain_count();
+        Self {
+            run,
+            planner,
+            plan_failure: None,
+            used,
+            tasks,
+            fed: Vec::new(),
+            fed_after,
+            priority: None,
+            aging,
+        }
+    }
+
+    pub(crate) fn id(&self) -> RunId {
+        self.run.id
+    }
+
+    pub(crate) fn run(&self) -> &Run {
+        &self.run
+    }
+
+    pub(crate) fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    pub(crate) fn has_plan_failure(&self) -> bool {
+        self.plan_failure.is_some()
+    }
+
+    /// Chains get this priority from now on, whatever the workflow says.
+    pub(crate) fn prioritise(&mut self, priority: i32) {
+        self.priority = Some(priority);
+    }
+
+    /// Tasks that are done.
+    pub(crate) fn tasks_done(&self) -> u64 {
+        self.tasks.0
+    }
+
+    /// Of these, those that came from a cache.
+    pub(crate) fn tasks_cached(&self) -> u64 {
+        self.tasks.1
+    }
+
+    /// A chain has succeeded. Results count in the order in which they are used.
+    pub(crate) fn use_result(&mut self, seq: u64, results: Vec<TaskResult>) {
+        if self.fed.is_empty() {
+            self.fed_after = self.planner.chain_count();
+        }
+        self.tasks.0 += results.len() as u64;
+        self.tasks.1 += results.iter().filter(|r| r.cached).count() as u64;
+        self.planner.chain_succeeded(seq, results.into_iter().map(|r| r.outputs).collect());
+        self.fed.push(seq);
+    }
+
+    /// Adds the results that were used and up to `limit` new chains to a batch. Returns the chains, and what
+    /// went wrong if planning has failed just now.
+    pub(crate) fn plan(&mut self, limit: usize, now: i64, batch: &mut Batch) -> (Vec<Planned>, Option<String>) {
+        let run = self.run.id;
+        if !self.fed.is_empty() {
+            let chains = std::mem::take(&mut self.fed);
+            let first = self.used;
+            self.used += chains.len() as u64;
+            batch.feeds.push(Feed { run, first, after_chains: self.fed_after, chains });
+        }
+        let mut new = NewChains { run, first: self.planner.chain_count(), chains: Vec::new() };
+        let mut planned = Vec::new();
+        let mut failure = None;
+        while planned.len() < limit && self.plan_failure.is_none() {
+            match self.planner.next_chain() {
+                Ok(Some(mut chain)) => {
+                    chain.priority = self.priority.unwrap_or(chain.priority);
+                    let class = Class::of(&chain);
+                    let rank = rank(chain.priority, now, self.aging);
+                    new.chains.push(NewChain {
+                        class: class.key(),
+                        priority: chain.priority,
+                        rank,
+                        payload: serde_json::to_vec(&chain).unwrap_or_default(),
+                    });
+                    let seq = new.first + planned.len() as u64;
+                    planned.push(Planned { seq, chain: Arc::new(chain), class, rank });
+                }
+                Ok(None) => break,
+                Err(e) => {
+                    failure = Some(e.to_string());
+                    self.plan_failure = Some(e);
+                }
+            }
+        }
+        if !new.chains.is_empty() {
+            batch.chains.push(new);
+        }
+        (planned, failure)
+    }
+
+    /// How the run ends, if nothing more can happen.
+    pub(crate) fn verdict(&self, c: &Counts) -> Verdict {
+        let blocked = self.planner.counts().waiting;
+        let all_planned = self.planner.is_finished() && c.registered == 0;
+        let (state, error) = if c.cancelled > 0 && c.failed == 0 {
+            (RunState::Cancelled, None)
+        } else if let Some(e) = &self.plan_failure {
+            (RunState::Failed, Some(e.to_string()))
+        } else if c.failed == 0 && all_planned {
+            (RunState::Succeeded, None)
+        } else if c.failed == 0 {
+            let names = self.planner.waiting_actions(5).join(", ");
+            (RunState::Failed, Some(format!("{blocked} tasks never got their inputs: {names}")))
+        } else if c.succeeded == 0 {
+            (RunState::Failed, Some(format!("all {} process chains failed", c.failed)))
+        } else {
+            let state = if all_planned { RunState::PartiallySucceeded } else { RunState::Failed };
+            let waiting = if blocked > 0 {
+                format!(", and {blocked} tasks wait for their results")
+            } else {
+                String::new()
+            };
+            (state, Some(format!("{} of {} process chains failed{waiting}", c.failed, c.total())))
+        };
+        Verdict { state, error }
+    }
+
+    /// What is kept about a run that ends.
+    pub(crate) fn ending(&self, verdict: &Verdict, now: i64) -> RunChange {
+        let plan = self.planner.counts();
+        RunChange {
+            state: Some(verdict.state),
+            ended: Some(Some(now)),
+            error: Some(verdict.error.clone()),
+            results: serde_json::to_string(&self.planner.results()).ok(),
+            tasks: Some((plan.planned + plan.waiting) as i64),
+            skipped: Some(plan.skipped as i64),
+            ..RunChange::default()
+        }
+    }
+}

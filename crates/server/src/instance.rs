@@ -1,0 +1,173 @@
+//! One instance with some of the roles, against a store and a bus that others may share.
+
+use crate::agent_role::{AgentRole, RemoteOptions};
+use crate::controller_role::ControllerRole;
+use crate::member::Member;
+use crate::places::Places;
+use crate::scheduler_role::SchedulerRole;
+use catena_agent::{AgentConfig, Cache, Roster};
+use catena_bus::Bus;
+use catena_model::Name;
+use catena_schedule::Settings;
+use catena_store::{Instance, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// A part that an instance plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Takes workflows and serves state.
+    Http,
+    /// Turns workflows into chains.
+    Controller,
+    /// Gives chains to agents.
+    Scheduler,
+    /// Executes chains.
+    Agent,
+    /// Gets and releases agents.
+    Fleet,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Http, Self::Controller, Self::Scheduler, Self::Agent, Self::Fleet];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Controller => "controller",
+            Self::Scheduler => "scheduler",
+            Self::Agent => "agent",
+            Self::Fleet => "fleet",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|r| r.name() == name);
+        found.ok_or_else(|| format!("unknown role `{name}`; known are {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+/// An agent of an instance.
+pub struct AgentSetup {
+    /// What it is and has.
+    pub config: AgentConfig,
+    /// Where it remembers results.
+    pub cache: Option<Arc<Cache>>,
+    /// Where it notes its processes.
+    pub directory: PathBuf,
+    /// How it behaves.
+    pub remote: RemoteOptions,
+}
+
+/// What an instance is made of.
+pub struct InstanceSetup {
+    /// Its name, different with every start.
+    pub id: Name,
+    /// The parts it plays.
+    pub roles: Vec<Role>,
+    /// The truth. An instance that is only an agent needs none.
+    pub store: Option<Arc<dyn Store>>,
+    /// How it talks to others.
+    pub bus: Arc<dyn Bus>,
+    /// Where runs live.
+    pub places: Arc<Places>,
+    /// It counts as dead when it was not heard of for so long.
+    pub lease: Duration,
+    /// How often every role looks into the store, whatever messages say.
+    pub look: Duration,
+    /// How the scheduler decides.
+    pub settings: Settings,
+    /// Its agent.
+    pub agent: Option<AgentSetup>,
+}
+
+/// Runs an instance until it is asked to stop.
+pub async fn serve(setup: InstanceSetup, stop: watch::Receiver<bool>) -> Result<(), StoreError> {
+    let mut tasks: JoinSet<Result<(), StoreError>> = JoinSet::new();
+    let has = |role| setup.roles.contains(&role);
+    if let Some(agent) = setup.agent {
+        let role = AgentRole::start(agent.config, agent.cache, Roster::create(&agent.directory), setup.bus.clone());
+        let (remote, stop) = (agent.remote, stop.clone());
+        let incarnation = incarnation();
+        tasks.spawn(async move {
+            role.run_remote(remote, incarnation, stop).await;
+            Ok(())
+        });
+    }
+    if let Some(store) = setup.store {
+        let member = Member::new(setup.id.clone(), store.clone(), setup.bus, setup.lease, setup.look);
+        let member = Arc::new(member);
+        let instance = Instance {
+            id: setup.id.clone(),
+            roles: setup.roles.iter().map(|r| r.name()).collect::<Vec<_>>().join(","),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            since: store.now().await.unwrap_or_default(),
+            until: 0,
+        };
+        member.join(&instance).await?;
+        let keeper = member.clone();
+        let keep = stop.clone();
+        tasks.spawn(async move {
+            keeper.stay(instance, keep).await;
+            Ok(())
+        });
+        if has(Role::Controller) {
+            let role = ControllerRole::new(member.clone(), setup.places.clone(), setup.settings.aging).await;
+            tasks.spawn(role.run(stop.clone()));
+        }
+        if has(Role::Scheduler) {
+            let role = SchedulerRole::new(member.clone(), setup.places.clone(), setup.settings).await;
+            tasks.spawn(role.run(stop.clone()));
+        }
+        let result = wait(&mut tasks, stop).await;
+        // What it had is free at once.
+        let _ = tokio::time::timeout(Duration::from_secs(2), store.resign(&setup.id)).await;
+        return result;
+    }
+    wait(&mut tasks, stop).await
+}
+
+/// Waits until a role has failed, or all have stopped because they were asked to. An instance that consists of
+/// an agent ends with it.
+async fn wait(
+    tasks: &mut JoinSet<Result<(), StoreError>>,
+    stop: watch::Receiver<bool>,
+) -> Result<(), StoreError> {
+    while let Some(ended) = tasks.join_next().await {
+        match ended {
+            Ok(Err(e)) => return Err(e),
+            Ok(Ok(())) if !*stop.borrow() && tasks.is_empty() => return Ok(()),
+            Ok(Ok(())) => {}
+            Err(e) => {
+                return Err(StoreError::Other { path: PathBuf::from("instance"), detail: e.to_string() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A number that differs with every start.
+fn incarnation() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = now.map_or(0, |d| d.as_nanos() as u64);
+    (nanos ^ (u64::from(std::process::id()) << 40)) >> 1
+}
