@@ -10,6 +10,7 @@
 
 mod agent_role;
 mod clock;
+mod config;
 mod control;
 mod controller_role;
 mod definition;
@@ -26,6 +27,7 @@ mod settle;
 mod state;
 
 pub use agent_role::{AgentRole, RemoteOptions};
+pub use config::{AgentSettings, CONFIG_FILE, Config, SETTINGS};
 pub use definition::Definition;
 pub use desk::{Answer, Desk, StoreDesk, default_agent_name};
 pub use driver::{Driver, DriverError, StopWish};

@@ -1,0 +1,513 @@
+//! The settings of a project and of an instance: `catena.yaml`, then the environment, then the command line.
+
+use crate::instance::Role;
+use catena_bus::NatsOptions;
+use catena_fleet::{Network, Pool, Setup};
+use catena_model::{
+    Diagnostics, Name, Node, Resources, Span, nearest, parse_bytes, parse_duration, parse_yaml, read_text,
+};
+use catena_schedule::Settings;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The file with the settings.
+pub const CONFIG_FILE: &str = "catena.yaml";
+
+/// Everything that can be set, in the order of the documentation.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Files with services.
+    pub services: Vec<PathBuf>,
+    /// Files with macros.
+    pub macros: Vec<PathBuf>,
+    /// What the agent of this instance is and has.
+    pub agent: AgentSettings,
+    /// The parts that this instance plays.
+    pub roles: Vec<Role>,
+    /// Where this instance keeps what is its own.
+    pub state: PathBuf,
+    /// A directory that all instances and agents see under the same path.
+    pub storage: Option<PathBuf>,
+    /// The address of a PostgreSQL database; without one, a file in `state`.
+    pub store: Option<String>,
+    /// The bus; without an address, messages stay within the process.
+    pub bus: NatsOptions,
+    /// The fraction of messages that are lost on purpose.
+    pub bus_loss: f64,
+    /// An instance counts as dead when it was not heard of for so long.
+    pub lease: Duration,
+    /// How often every role looks into the store.
+    pub look: Duration,
+    /// How the scheduler decides.
+    pub scheduler: Settings,
+    /// Where the HTTP interface listens.
+    pub listen: String,
+    /// The largest request.
+    pub max_request: u64,
+    /// Whether everybody may do everything without a token. Only for the loopback device.
+    pub open: bool,
+    /// Where agents ask when messages do not arrive, and commands when nothing else is said.
+    pub server: Option<String>,
+    /// What they identify themselves with.
+    pub token: Option<String>,
+    /// What machines can be made from.
+    pub setups: Vec<Setup>,
+    /// Limits for machines.
+    pub pools: Vec<Pool>,
+}
+
+/// What the agent of an instance is and has.
+#[derive(Clone, Debug, Default)]
+pub struct AgentSettings {
+    /// Its name.
+    pub name: Option<String>,
+    /// Processors to use at once.
+    pub cpus: Option<f64>,
+    /// Memory to use at once.
+    pub memory: Option<u64>,
+    /// What it offers.
+    pub capabilities: Vec<Name>,
+    /// Named quantities it has.
+    pub quantities: Vec<(Name, f64)>,
+    /// End after so long without anything to do.
+    pub idle_shutdown: Option<Duration>,
+    /// Whether results of earlier runs are used.
+    pub cache: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            services: Vec::new(),
+            macros: Vec::new(),
+            agent: AgentSettings { cache: true, ..AgentSettings::default() },
+            roles: Role::ALL.to_vec(),
+            state: PathBuf::from(".catena"),
+            storage: None,
+            store: None,
+            bus: NatsOptions::default(),
+            bus_loss: 0.0,
+            lease: Duration::from_secs(30),
+            look: Duration::from_secs(20),
+            scheduler: Settings::default(),
+            listen: "127.0.0.1:8080".to_owned(),
+            max_request: 64 << 20,
+            open: false,
+            server: None,
+            token: None,
+            setups: Vec::new(),
+            pools: Vec::new(),
+        }
+    }
+}
+
+/// What can be set, with its meaning. A dot separates a section from what is in it.
+pub const SETTINGS: &[(&str, &str)] = &[
+    ("services", "files with services"),
+    ("macros", "files with macros"),
+    ("roles", "the parts this instance plays: http, controller, scheduler, agent, fleet"),
+    ("state", "the directory this instance keeps its own files in"),
+    ("storage", "a directory that all instances and agents see under the same path"),
+    ("store", "postgres://user:password@host/database; without it, a file in `state`"),
+    ("bus.url", "nats://host:4222, or several with commas; without it, messages stay in the process"),
+    ("bus.prefix", "stands before all subjects, so that clusters can share a server"),
+    ("bus.credentials", "a NATS credentials file"),
+    ("bus.loss", "the fraction of messages to lose on purpose, for tests"),
+    ("lease", "an instance or agent that was not heard of for so long counts as dead"),
+    ("look", "how often every role looks into the store, whatever messages say"),
+    ("scheduler.policy", "catena, steep, min-min or max-min"),
+    ("scheduler.aging", "so much waiting counts as much as one point of priority"),
+    ("http.listen", "the address of the HTTP interface"),
+    ("http.maxRequest", "the largest request, such as 64 MiB"),
+    ("http.open", "serve without tokens; only on the loopback device"),
+    ("server", "where agents and commands find the HTTP interface"),
+    ("token", "what they identify themselves with there"),
+    ("agent.name", "the name of the agent"),
+    ("agent.cpus", "processors to use at once"),
+    ("agent.memory", "memory to use at once"),
+    ("agent.capabilities", "what the agent offers"),
+    ("agent.idleShutdown", "the agent ends after so long without anything to do"),
+    ("agent.cache", "whether results of earlier runs are used"),
+    ("fleet.setups", "what machines can be made from"),
+    ("fleet.pools", "limits for machines with certain capabilities"),
+];
+
+/// A mistake, and where it is if it is in a file.
+type Mistake = (Option<Span>, String);
+
+impl Config {
+    /// The settings in a file.
+    pub fn read(file: &Path) -> Result<Self, Vec<String>> {
+        let mut config = Self::default();
+        let mistakes = config.add_file(file);
+        if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
+    }
+
+    /// Adds what a file says. Returns everything that is wrong with it.
+    pub fn add_file(&mut self, file: &Path) -> Vec<String> {
+        let text = match read_text(file) {
+            Ok(text) => text,
+            Err(message) => return vec![message],
+        };
+        let mut diags = Diagnostics::default();
+        let nodes = parse_yaml(&text, 0, &mut diags);
+        let place = |span: Span, what: &str| format!("{}:{}:{}: {what}", file.display(), span.line, span.column);
+        if !diags.is_empty() {
+            return diags.iter().map(|d| place(d.span, &d.message)).collect();
+        }
+        let Some(root) = nodes.first().filter(|n| !n.is_null()) else { return Vec::new() };
+        let Some(entries) = root.as_map() else {
+            return vec![place(root.span, "expected a mapping of settings to values")];
+        };
+        let directory = file.parent().unwrap_or(Path::new(""));
+        let mut mistakes = Vec::new();
+        for (key, value) in entries {
+            let name = key.as_str().unwrap_or_default();
+            let section = SETTINGS.iter().any(|(s, _)| s.starts_with(&format!("{name}.")));
+            match value.as_map().filter(|_| section) {
+                Some(entries) => {
+                    for (key, value) in entries {
+                        let name = format!("{name}.{}", key.as_str().unwrap_or_default());
+                        let set = self.set(&name, value, directory);
+                        mistakes.extend(set.err().map(|(at, what)| place(at.unwrap_or(key.span), &what)));
+                    }
+                }
+                None => {
+                    let set = self.set(name, value, directory);
+                    mistakes.extend(set.err().map(|(at, what)| place(at.unwrap_or(key.span), &what)));
+                }
+            }
+        }
+        mistakes
+    }
+
+    /// Adds what the environment says: `CATENA_HTTP_LISTEN` is `http.listen`.
+    pub fn add_environment(&mut self, variables: impl Iterator<Item = (String, String)>) -> Vec<String> {
+        let variables: Vec<(String, String)> = variables.collect();
+        let mut mistakes = Vec::new();
+        for (setting, _) in SETTINGS {
+            let variable = format!("CATENA_{}", environment_name(setting));
+            if let Some((_, value)) = variables.iter().find(|(name, _)| *name == variable) {
+                mistakes.extend(self.add_text(setting, value).err().map(|e| format!("{variable}: {e}")));
+            }
+        }
+        mistakes
+    }
+
+    /// Sets one thing to a value that is read as YAML.
+    pub fn add_text(&mut self, setting: &str, value: &str) -> Result<(), String> {
+        let mut diags = Diagnostics::default();
+        let nodes = parse_yaml(value, 0, &mut diags);
+        if let Some(problem) = diags.iter().next() {
+            return Err(problem.message.clone());
+        }
+        let Some(node) = nodes.first() else { return Err("the value is empty".to_owned()) };
+        self.set(setting, node, Path::new("")).map_err(|(_, what)| what)
+    }
+
+    fn set(&mut self, setting: &str, value: &Node, directory: &Path) -> Result<(), Mistake> {
+        let fail = |what: String| (Some(value.span), what);
+        let text = || value.as_str().map(str::to_owned).ok_or_else(|| fail(format!("`{setting}` must be a text")));
+        let number = || {
+            let number = value.as_str().and_then(|s| s.parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0);
+            number.ok_or_else(|| fail(format!("`{setting}` must be a number")))
+        };
+        let duration =
+            || text().and_then(|t| parse_duration(&t).map_err(|e| fail(format!("`{setting}`: {e}"))));
+        let flag = || match value.as_str() {
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            _ => Err(fail(format!("`{setting}` must be true or false"))),
+        };
+        let bytes = || text().and_then(|t| parse_bytes(&t).map_err(|e| fail(format!("`{setting}`: {e}"))));
+        match setting {
+            "services" => self.services = texts(value).map(|f| directory.join(f)).collect(),
+            "macros" => self.macros = texts(value).map(|f| directory.join(f)).collect(),
+            "roles" => {
+                let names = texts(value).flat_map(|t| t.split(',').map(|r| r.trim().to_owned()).collect::<Vec<_>>());
+                self.roles = names.map(|r| r.parse().map_err(fail)).collect::<Result<_, _>>()?;
+            }
+            "state" => self.state = directory.join(text()?),
+            "storage" => self.storage = Some(directory.join(text()?)),
+            "store" | "store.url" => self.store = Some(text()?).filter(|u| u != "sqlite"),
+            "bus" | "bus.url" => self.bus.url = text()?,
+            "bus.prefix" => self.bus.prefix = text()?,
+            "bus.credentials" => self.bus.credentials = Some(directory.join(text()?)),
+            "bus.loss" => self.bus_loss = number()?,
+            "lease" => self.lease = duration()?,
+            "look" => self.look = duration()?,
+            "scheduler.policy" => self.scheduler.policy = text()?.parse().map_err(fail)?,
+            "scheduler.aging" => self.scheduler.aging = duration()?,
+            "http.listen" => self.listen = text()?,
+            "http.maxRequest" => self.max_request = bytes()?,
+            "http.open" => self.open = flag()?,
+            "server" => self.server = Some(text()?),
+            "token" => self.token = Some(text()?),
+            "agent.name" => self.agent.name = Some(text()?),
+            "agent.cpus" => self.agent.cpus = Some(number()?),
+            "agent.memory" => self.agent.memory = Some(bytes()?),
+            "agent.capabilities" => self.agent.capabilities = texts(value).map(Name::new).collect(),
+            "agent.idleShutdown" => self.agent.idle_shutdown = Some(duration()?),
+            "agent.cache" => self.agent.cache = flag()?,
+            "fleet.setups" => {
+                let items = value.as_seq().unwrap_or_default();
+                self.setups = items.iter().map(read_setup).collect::<Result<_, _>>()?;
+                self.check_setups(value)?;
+            }
+            "fleet.pools" => {
+                let items = value.as_seq().unwrap_or_default();
+                self.pools = items.iter().map(read_pool).collect::<Result<_, _>>()?;
+            }
+            other => match other.strip_prefix("agent.") {
+                // Whatever else an agent has is a quantity.
+                Some(name) if value.as_str().is_some_and(|v| v.parse::<f64>().is_ok()) => {
+                    self.agent.quantities.push((Name::new(name), number()?));
+                }
+                _ => return Err((None, unknown("setting", other, SETTINGS.iter().map(|s| s.0)))),
+            },
+        }
+        Ok(())
+    }
+
+    fn check_setups(&self, value: &Node) -> Result<(), Mistake> {
+        for (i, setup) in self.setups.iter().enumerate() {
+            if self.setups[..i].iter().any(|s| s.id == setup.id) {
+                return Err((Some(value.span), format!("there are two setups `{}`", setup.id)));
+            }
+        }
+        Ok(())
+    }
+
+    /// What does not fit together.
+    pub fn contradictions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if !self.bus.url.is_empty() && self.store.is_none() && self.roles.iter().any(|r| *r != Role::Agent) {
+            found.push(
+                "`bus` is set but `store` is not: instances that share a bus must share a database".to_owned(),
+            );
+        }
+        if self.store.is_some() && self.bus.url.is_empty() {
+            found.push("`store` is set but `bus` is not: set `bus` to the address of a NATS server".to_owned());
+        }
+        if self.lease < Duration::from_millis(300) {
+            found.push("`lease` must be at least 300 ms".to_owned());
+        }
+        if self.look < Duration::from_millis(10) {
+            found.push("`look` must be at least 10 ms".to_owned());
+        }
+        if self.max_request == 0 {
+            found.push("`http.maxRequest` must be more than 0".to_owned());
+        }
+        for setup in &self.setups {
+            if setup.min > setup.max {
+                found.push(format!("setup `{}`: `min` is more than `max`", setup.id));
+            }
+            if setup.provider != "process" {
+                found.push(format!("setup `{}`: unknown provider `{}`; known is `process`", setup.id, setup.provider));
+            }
+        }
+        found
+    }
+}
+
+/// The name of an environment variable for a setting, without what all of them begin with.
+fn environment_name(setting: &str) -> String {
+    let mut name = String::new();
+    for c in setting.chars() {
+        match c {
+            '.' => name.push('_'),
+            c if c.is_ascii_uppercase() => name.extend(['_', c]),
+            c => name.push(c.to_ascii_uppercase()),
+        }
+    }
+    // The address of the bus is what people mean by the bus.
+    name.strip_suffix("_URL").map_or(name.clone(), str::to_owned)
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(name, known.clone()) {
+        Some(near) => format!("unknown {what} `{name}`; did you mean `{near}`?"),
+        None => format!("unknown {what} `{name}`; known are {}", known.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// One text or a list of them.
+fn texts(node: &Node) -> impl Iterator<Item = &str> {
+    node.as_seq().unwrap_or(std::slice::from_ref(node)).iter().filter_map(Node::as_str)
+}
+
+const SETUP_KEYS: &[&str] = &[
+    "id",
+    "provides",
+    "min",
+    "max",
+    "maxCreateConcurrent",
+    "provider",
+    "provisioning",
+    "bootDelay",
+    "readyWithin",
+    "idleShutdown",
+    "attempts",
+    "retryDelay",
+    "lockAfterFailures",
+    "settings",
+    "network",
+    "cpus",
+    "memory",
+    "resources",
+];
+
+fn read_setup(node: &Node) -> Result<Setup, Mistake> {
+    let entries = node.as_map().ok_or((Some(node.span), "a setup must be a mapping".to_owned()))?;
+    let mut setup = Setup::default();
+    for (key, value) in entries {
+        let name = key.as_str().unwrap_or_default();
+        let fail = |what: String| (Some(value.span), what);
+        let text = || value.as_str().ok_or_else(|| fail(format!("`{name}` must be a text")));
+        let count = || {
+            let n = value.as_str().and_then(|s| s.parse::<u32>().ok());
+            n.ok_or_else(|| fail(format!("`{name}` must be a whole number")))
+        };
+        let number = |v: &Node| {
+            let n = v.as_str().and_then(|s| s.parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0);
+            n.ok_or_else(|| fail(format!("`{name}` must be a number")))
+        };
+        let duration = || text().and_then(|t| parse_duration(t).map_err(|e| fail(format!("`{name}`: {e}"))));
+        match name {
+            "id" => setup.id = Name::new(text()?),
+            "provides" => setup.provides = texts(value).map(Name::new).collect(),
+            "min" => setup.min = count()?,
+            "max" => setup.max = count()?,
+            "maxCreateConcurrent" => setup.max_create_concurrent = count()?.max(1),
+            "provider" => setup.provider = Name::new(text()?),
+            "provisioning" => setup.provisioning = texts(value).map(str::to_owned).collect(),
+            "bootDelay" => setup.boot_delay = duration()?,
+            "readyWithin" => setup.ready_within = duration()?,
+            "idleShutdown" => setup.idle_shutdown = duration()?,
+            "attempts" => setup.attempts = count()?.max(1),
+            "retryDelay" => setup.retry_delay = duration()?,
+            "lockAfterFailures" => setup.lock_after_failures = duration()?,
+            "cpus" => setup.resources.cpus = (number(value)? * 1000.0) as u64,
+            "memory" => setup.resources.memory = parse_bytes(text()?).map_err(fail)?,
+            "resources" => {
+                for (key, value) in value.as_map().unwrap_or_default() {
+                    let name = Name::new(key.as_str().unwrap_or_default());
+                    setup.resources.named.insert(name, (number(value)? * 1000.0) as u64);
+                }
+            }
+            "settings" => {
+                let entries = value.as_map().unwrap_or_default().iter();
+                let pair = |(k, v): &(Node, Node)| Some((k.as_str()?.to_owned(), v.as_str()?.to_owned()));
+                setup.settings = entries.filter_map(pair).collect();
+            }
+            "network" => setup.network = Some(read_network(value)?),
+            other => return Err((Some(key.span), unknown("key", other, SETUP_KEYS.iter().copied()))),
+        }
+    }
+    if setup.id.is_empty() {
+        return Err((Some(node.span), "a setup needs an `id`".to_owned()));
+    }
+    if setup.resources.memory == 0 {
+        setup.resources.memory = Resources::default().memory;
+    }
+    Ok(setup)
+}
+
+fn read_network(node: &Node) -> Result<Network, Mistake> {
+    let get = |key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
+    match (get("bridge"), get("prefix")) {
+        (Some(bridge), Some(prefix)) if prefix.split('.').filter(|p| p.parse::<u8>().is_ok()).count() == 3 => {
+            Ok(Network { bridge, prefix })
+        }
+        _ => Err((
+            Some(node.span),
+            "`network` needs a `bridge` and a `prefix` of three numbers such as 10.77.0".to_owned(),
+        )),
+    }
+}
+
+fn read_pool(node: &Node) -> Result<Pool, Mistake> {
+    let entries = node.as_map().ok_or((Some(node.span), "a pool must be a mapping".to_owned()))?;
+    let mut pool = Pool::default();
+    for (key, value) in entries {
+        let count = || {
+            let n = value.as_str().and_then(|s| s.parse::<u32>().ok());
+            n.ok_or((Some(value.span), "a limit must be a whole number".to_owned()))
+        };
+        match key.as_str().unwrap_or_default() {
+            "capabilities" => pool.capabilities = texts(value).map(Name::new).collect(),
+            "min" => pool.min = count()?,
+            "max" => pool.max = Some(count()?),
+            other => {
+                return Err((
+                    Some(key.span),
+                    unknown("key", other, ["capabilities", "min", "max"].into_iter()),
+                ));
+            }
+        }
+    }
+    Ok(pool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, Vec<String>> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("catena.yaml");
+        std::fs::write(&file, text).unwrap();
+        Config::read(&file).map_err(|all| {
+            all.iter().map(|m| m.replace(&format!("{}:", file.display()), "")).collect()
+        })
+    }
+
+    #[test]
+    fn a_whole_configuration_is_read() {
+        let config = read(
+            "roles: [http, scheduler]\nstore: postgres://localhost/catena\nbus:\n  url: nats://a,nats://b\n  prefix: lab\n\
+             lease: 10s\nscheduler: {policy: min-min, aging: 1m}\nagent: {cpus: 2, gpus: 1, capabilities: [gpu]}\n\
+             fleet:\n  setups:\n    - {id: small, provides: [x], max: 4, bootDelay: 2s, cpus: 2}\n  pools:\n    - {capabilities: [x], max: 2}\n",
+        )
+        .unwrap();
+        assert_eq!(config.roles, [Role::Http, Role::Scheduler]);
+        assert_eq!((config.bus.url.as_str(), config.bus.prefix.as_str()), ("nats://a,nats://b", "lab"));
+        assert_eq!(config.lease, Duration::from_secs(10));
+        assert_eq!(config.agent.quantities, [(Name::new("gpus"), 1.0)]);
+        assert_eq!((config.setups[0].max, config.setups[0].resources.cpus), (4, 2000));
+        assert_eq!(config.pools[0].max, Some(2));
+        assert!(config.contradictions().is_empty());
+    }
+
+    #[test]
+    fn all_mistakes_are_named_with_their_places() {
+        let mistakes = read(
+            "rolls: [http]\nlease: soon\nhttp:\n  listn: 1\nfleet:\n  setups:\n    - {id: a, maxx: 3}\nroles: [cook]\n",
+        )
+        .unwrap_err();
+        assert_eq!(mistakes.len(), 5, "{mistakes:#?}");
+        assert!(mistakes[0].starts_with("1:1: unknown setting `rolls`; did you mean `roles`?"), "{}", mistakes[0]);
+        assert!(mistakes[1].starts_with("2:8: `lease`"), "{}", mistakes[1]);
+        assert!(mistakes[2].contains("`http.listen`"), "{}", mistakes[2]);
+        assert!(mistakes[3].starts_with("7:15: unknown key `maxx`; did you mean `max`?"), "{}", mistakes[3]);
+        assert!(mistakes[4].contains("unknown role `cook`"), "{}", mistakes[4]);
+    }
+
+    #[test]
+    fn the_environment_comes_after_the_file_and_the_command_line_after_both() {
+        let mut config = read("look: 5s\nlease: 6s\nhttp: {listen: 'a:1', maxRequest: 1 MiB}").unwrap();
+        let variables = [("CATENA_LOOK", "7s"), ("CATENA_HTTP_MAX_REQUEST", "2 MiB"), ("CATENA_BUS", "nats://x")];
+        let variables = variables.map(|(k, v)| (k.to_owned(), v.to_owned()));
+        assert!(config.add_environment(variables.into_iter()).is_empty());
+        config.add_text("look", "9s").unwrap();
+        assert_eq!((config.look, config.lease), (Duration::from_secs(9), Duration::from_secs(6)));
+        assert_eq!((config.max_request, config.bus.url.as_str()), (2 << 20, "nats://x"));
+        assert!(config.add_text("lok", "9s").unwrap_err().contains("did you mean `look`"));
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_said() {
+        let config = read("bus: nats://x\nfleet: {setups: [{id: a, min: 3, max: 1, provider: magic}]}").unwrap();
+        assert_eq!(config.contradictions().len(), 3);
+    }
+}
