@@ -16,6 +16,12 @@ pub(crate) struct Arguments {
     /// Where runs, intermediate files, logs and the result cache are kept
     #[arg(long, global = true, value_name = "DIR", default_value = ".catena", env = "CATENA_STATE_DIR")]
     pub(crate) state: PathBuf,
+    /// Talk to a server, such as http://localhost:8080, in place of the state directory
+    #[arg(long, global = true, value_name = "URL", env = "CATENA_SERVER")]
+    pub(crate) server: Option<String>,
+    /// What to identify oneself with there [default: the token in the state directory]
+    #[arg(long, global = true, value_name = "TOKEN", env = "CATENA_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -40,6 +46,35 @@ pub(crate) enum Command {
     Cancel(CancelArgs),
     /// Run the failed and cancelled tasks of a run again
     Retry(RetryArgs),
+    /// Run an instance that takes workflows and runs them, alone or as part of a cluster
+    Serve(Box<ServeArgs>),
+    /// Run an instance that is only an agent
+    Agent(Box<AgentCommandArgs>),
+    /// Submit a workflow to a server
+    Submit(Box<SubmitArgs>),
+    /// Let a run on a server wait: what runs goes on, nothing new is started
+    Pause(RunRef),
+    /// Let a run on a server that waits go on
+    Resume(RunRef),
+    /// Change the priority of a run on a server
+    Priority(PriorityArgs),
+    /// Delete a run on a server that is over, with its files
+    Delete(RunRef),
+    /// List the agents of a server
+    Agents(ListArgs),
+    /// Show what machines a server can make, and those it has made
+    Fleet(ListArgs),
+    /// Show what waits on a server, and why
+    Waiting(ListArgs),
+    /// Manage the tokens of a server
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Look at the settings of an instance
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Repeat the experiments of a paper
+    #[command(subcommand)]
+    Reproduce(ReproduceCommand),
     /// Write a page with the graph, the timeline, durations and failures of a run
     Report(ReportArgs),
     /// Print the JSON Schema of workflows, for editors
@@ -49,6 +84,163 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
+}
+
+/// Where the settings of an instance come from: a file, then the environment, then these.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ConfigArgs {
+    /// The file with the settings [default: catena.yaml, if there is one]
+    #[arg(long, short, value_name = "FILE", env = "CATENA_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Set something; `catena config settings` lists what
+    #[arg(long, value_name = "SETTING=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// The parts it plays, such as http,controller,scheduler [default: all]
+    #[arg(long, value_name = "ROLES")]
+    pub(crate) roles: Option<String>,
+    /// Where the HTTP interface listens [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentCommandArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// The name of the agent [default: of the machine and the process]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// End after so long without anything to do, such as 5m
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) idle_shutdown: Option<String>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SubmitArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// A name for the run [default: the workflow's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Where results go, on a directory the server and its agents see [default: the server's]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Higher ones come first [default: the workflow's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) priority: Option<i32>,
+    /// How chains are cut
+    #[arg(long, value_enum, default_value = "split")]
+    pub(crate) chains: Chains,
+    /// Show the run until it ends, and end as `catena run` would
+    #[arg(long, short)]
+    pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+}
+
+/// A run on a server.
+#[derive(Debug, Args)]
+pub(crate) struct RunRef {
+    /// The run [default: the newest]
+    pub(crate) run: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PriorityArgs {
+    /// The run
+    pub(crate) run: i64,
+    /// Higher ones come first
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) priority: i32,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token and print it; it is shown only once
+    Create {
+        /// Who or what it is for
+        name: String,
+        /// What it allows: viewer, editor, operator or agent
+        #[arg(long, default_value = "editor")]
+        role: String,
+        /// How long it is good for, such as 30d [default: until it is revoked]
+        #[arg(long, value_name = "DURATION")]
+        expires: Option<String>,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// List tokens, without what they are
+    List {
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a token worthless
+    Revoke {
+        /// Who or what it was for
+        name: String,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Check the settings and show what follows from them
+    Check {
+        /// The file with the settings [default: catena.yaml, if there is one]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List everything that can be set
+    Settings,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReproduceCommand {
+    /// Capability-based scheduling: real instances, PostgreSQL, NATS, and agents made on demand
+    Steep(SteepArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SteepArgs {
+    /// Which experiment of the paper
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=4))]
+    pub(crate) experiment: u8,
+    /// One second of the paper takes this many seconds here; the default makes experiment 1 take about 15 s
+    #[arg(long, default_value_t = 0.02)]
+    pub(crate) scale: f64,
+    /// How many chains [default: as in the paper]
+    #[arg(long, value_name = "N")]
+    pub(crate) chains: Option<u64>,
+    /// The placement policy
+    #[arg(long, default_value = "catena")]
+    pub(crate) policy: String,
+    /// Where pictures and tables go
+    #[arg(long, value_name = "DIR", default_value = "reproduce")]
+    pub(crate) out: PathBuf,
+    /// Decides what is random: the order of chains and who is killed when
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Where a workflow and what it uses are.

@@ -4,6 +4,7 @@ mod arguments;
 mod command;
 mod display;
 mod project;
+mod remote;
 mod render;
 mod time;
 
@@ -25,6 +26,19 @@ fn main() -> ExitCode {
         Command::Cancel(a) => command::control::cancel(a, &arguments),
         Command::Retry(a) => command::run::retry(a, &arguments),
         Command::Report(a) => command::report::report(a, &arguments),
+        Command::Serve(a) => command::serve::serve(a, &arguments),
+        Command::Agent(a) => command::serve::agent(a, &arguments),
+        Command::Submit(a) => command::cluster::submit(a, &arguments),
+        Command::Pause(a) => command::cluster::pause(a, &arguments),
+        Command::Resume(a) => command::cluster::resume(a, &arguments),
+        Command::Priority(a) => command::cluster::priority(a, &arguments),
+        Command::Delete(a) => command::cluster::delete(a, &arguments),
+        Command::Agents(a) => command::cluster::agents(a, &arguments),
+        Command::Fleet(a) => command::cluster::fleet(a, &arguments),
+        Command::Waiting(a) => command::cluster::waiting(a, &arguments),
+        Command::Token(c) => command::settings::token(c, &arguments),
+        Command::Config(c) => command::settings::config(c),
+        Command::Reproduce(c) => command::reproduce::reproduce(c),
         Command::Schema => command::schema(),
         Command::Completions { shell } => Ok(command::completions(*shell)),
     };

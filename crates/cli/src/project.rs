@@ -1,83 +1,35 @@
 //! Reads what a command refers to: the workflow with its services and macros, inputs, and the
 //! `catena.yaml` of a project.
 
-use crate::arguments::SourceArgs;
+use crate::arguments::{ConfigArgs, SourceArgs};
 use catena_model::{Diagnostics, LoadOptions, Loaded, Name, Node, Value, load, parse_yaml, read_text};
+use catena_server::{CONFIG_FILE, Config};
 use std::path::{Path, PathBuf};
 
-/// The settings of a project, from `catena.yaml` beside the workflow or in the current directory.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Project {
-    pub(crate) services: Vec<PathBuf>,
-    pub(crate) macros: Vec<PathBuf>,
-    pub(crate) cpus: Option<f64>,
-    pub(crate) memory: Option<String>,
-    pub(crate) capabilities: Vec<String>,
-    pub(crate) resources: Vec<(String, f64)>,
+/// Finds and reads the settings that apply to a workflow: `catena.yaml` beside it or in the current directory.
+pub(crate) fn find_config(workflow: &Path) -> Result<Config, String> {
+    let beside = if workflow.is_dir() { workflow } else { workflow.parent().unwrap_or(Path::new("")) };
+    for directory in [beside, Path::new("")] {
+        let file = directory.join(CONFIG_FILE);
+        if file.is_file() {
+            return Config::read(&file).map_err(|mistakes| mistakes.join("\n"));
+        }
+    }
+    Ok(Config::default())
 }
 
-/// The file with the settings of a project.
-const PROJECT_FILE: &str = "catena.yaml";
-
-impl Project {
-    /// Finds and reads the settings that apply to a workflow.
-    pub(crate) fn find(workflow: &Path) -> Result<Self, String> {
-        let beside = if workflow.is_dir() { workflow } else { workflow.parent().unwrap_or(Path::new("")) };
-        for directory in [beside, Path::new("")] {
-            let file = directory.join(PROJECT_FILE);
-            if file.is_file() {
-                return Self::read(&file);
-            }
-        }
-        Ok(Self::default())
+/// The settings of an instance: the file, then the environment, then the command line.
+pub(crate) fn instance_config(args: &ConfigArgs) -> Result<(Config, Option<PathBuf>), String> {
+    let file = args.config.clone().or_else(|| Some(PathBuf::from(CONFIG_FILE)).filter(|f| f.is_file()));
+    let mut config = Config::default();
+    let mut mistakes = file.as_ref().map(|f| config.add_file(f)).unwrap_or_default();
+    mistakes.extend(config.add_environment(std::env::vars()));
+    for given in &args.set {
+        let set = given.split_once('=').ok_or_else(|| "expected SETTING=VALUE".to_owned());
+        let set = set.and_then(|(setting, value)| config.add_text(setting.trim(), value));
+        mistakes.extend(set.err().map(|e| format!("--set {given}: {e}")));
     }
-
-    fn read(file: &Path) -> Result<Self, String> {
-        let nodes = read_yaml(file)?;
-        let Some(root) = nodes.first().filter(|n| !n.is_null()) else {
-            return Ok(Self::default());
-        };
-        let directory = file.parent().unwrap_or(Path::new(""));
-        let wrong =
-            |n: &Node, what: &str| format!("{}:{}:{}: {what}", file.display(), n.span.line, n.span.column);
-        let mut project = Self::default();
-        let entries = root
-            .as_map()
-            .ok_or_else(|| wrong(root, "expected a mapping with `services`, `macros` or `agent`"))?;
-        for (key, value) in entries {
-            match key.as_str() {
-                Some("services") => project.services = files(value, directory),
-                Some("macros") => project.macros = files(value, directory),
-                Some("agent") => project.agent(value).map_err(|what| wrong(value, &what))?,
-                other => {
-                    let other = other.unwrap_or("");
-                    return Err(wrong(
-                        key,
-                        &format!("unknown setting `{other}`; known are `services`, `macros` and `agent`"),
-                    ));
-                }
-            }
-        }
-        Ok(project)
-    }
-
-    fn agent(&mut self, node: &Node) -> Result<(), String> {
-        for (key, value) in node.as_map().ok_or("expected a mapping")? {
-            let number = || value.as_str().and_then(|s| s.parse::<f64>().ok());
-            match key.as_str().unwrap_or("") {
-                "cpus" => self.cpus = number(),
-                "memory" => self.memory = value.as_str().map(str::to_owned),
-                "capabilities" => {
-                    let items = value.as_seq().unwrap_or(std::slice::from_ref(value));
-                    self.capabilities = items.iter().filter_map(|n| n.as_str().map(str::to_owned)).collect();
-                }
-                name => self
-                    .resources
-                    .push((name.to_owned(), number().ok_or_else(|| format!("`{name}` must be a number"))?)),
-            }
-        }
-        Ok(())
-    }
+    if mistakes.is_empty() { Ok((config, file)) } else { Err(mistakes.join("\n")) }
 }
 
 /// Reads a YAML file that is no workflow; the first mistake is reported with its place.
@@ -91,13 +43,8 @@ pub(crate) fn read_yaml(file: &Path) -> Result<Vec<Node>, String> {
     }
 }
 
-fn files(node: &Node, directory: &Path) -> Vec<PathBuf> {
-    let items = node.as_seq().unwrap_or(std::slice::from_ref(node));
-    items.iter().filter_map(Node::as_str).map(|f| directory.join(f)).collect()
-}
-
 /// What to load, and from where.
-pub(crate) fn load_options(source: &SourceArgs, project: &Project) -> Result<LoadOptions, String> {
+pub(crate) fn load_options(source: &SourceArgs, project: &Config) -> Result<LoadOptions, String> {
     let mut inputs = Vec::new();
     for file in &source.inputs {
         let nodes = read_yaml(file)?;
@@ -124,8 +71,8 @@ pub(crate) fn load_options(source: &SourceArgs, project: &Project) -> Result<Loa
 }
 
 /// Loads what a command names.
-pub(crate) fn load_source(source: &SourceArgs) -> Result<(Loaded, LoadOptions, Project), String> {
-    let project = Project::find(&source.workflow)?;
+pub(crate) fn load_source(source: &SourceArgs) -> Result<(Loaded, LoadOptions, Config), String> {
+    let project = find_config(&source.workflow)?;
     let options = load_options(source, &project)?;
     Ok((load(&source.workflow, &options), options, project))
 }

@@ -11,6 +11,7 @@ use catena_bus::{AgentState, Assignment, Bus, Message, subject};
 use catena_model::Name;
 use catena_model::chain::{AgentEvent, RunContext};
 use catena_schedule::{Address, Attachment};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -48,6 +49,8 @@ pub struct AgentRole {
     /// it does not wake anyone up.
     started: Arc<Mutex<Vec<AgentEvent>>>,
     bus: Arc<dyn Bus>,
+    /// Marks the processes of this agent, where several share a machine and the places of runs.
+    mark: Option<PathBuf>,
 }
 
 impl AgentRole {
@@ -67,7 +70,7 @@ impl AgentRole {
             }
         };
         let agent = Agent::start(config.clone(), cache, roster, report);
-        Self { config, agent, events, started, bus }
+        Self { config, agent, events, started, bus, mark: None }
     }
 
     fn state(&self) -> AgentState {
@@ -117,7 +120,18 @@ impl AgentRole {
         }
     }
 
+    /// Marks processes with this directory, in place of the one that all agents share.
+    #[must_use]
+    pub fn marked(mut self, directory: PathBuf) -> Self {
+        self.mark = Some(directory);
+        self
+    }
+
     fn assign(&self, chains: Vec<Assignment>, context: &Arc<RunContext>) {
+        let context = match &self.mark {
+            Some(mark) => &Arc::new(RunContext { state: mark.clone(), ..(**context).clone() }),
+            None => context,
+        };
         let job = |a: Assignment| Job { attempt: a.attempt, chain: a.chain, context: context.clone() };
         self.agent.assign(chains.into_iter().map(job).collect());
     }

@@ -3,10 +3,10 @@
 use catena_model::Name;
 use catena_model::chain::{ChainState, RunId, TaskFailure};
 use catena_store::{Counts, RunState};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Something happened in a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum RunEvent {
     /// The run begins or goes on.
@@ -81,7 +81,7 @@ pub enum RunEvent {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The run.
     pub run: RunId,
@@ -111,7 +111,7 @@ pub struct RunSummary {
 }
 
 /// A failure with its place.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FailedTask {
     /// The chain.
     pub chain: u64,

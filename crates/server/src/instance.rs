@@ -2,6 +2,8 @@
 
 use crate::agent_role::{AgentRole, RemoteOptions};
 use crate::controller_role::ControllerRole;
+use crate::fleet_role::{FleetRole, FleetSetup};
+use crate::http::{Front, HttpSetup};
 use crate::member::Member;
 use crate::places::Places;
 use crate::scheduler_role::SchedulerRole;
@@ -98,6 +100,10 @@ pub struct InstanceSetup {
     pub settings: Settings,
     /// Its agent.
     pub agent: Option<AgentSetup>,
+    /// Its HTTP interface.
+    pub http: Option<HttpSetup>,
+    /// Its fleet.
+    pub fleet: Option<FleetSetup>,
 }
 
 /// Runs an instance until it is asked to stop.
@@ -106,6 +112,7 @@ pub async fn serve(setup: InstanceSetup, stop: watch::Receiver<bool>) -> Result<
     let has = |role| setup.roles.contains(&role);
     if let Some(agent) = setup.agent {
         let role = AgentRole::start(agent.config, agent.cache, Roster::create(&agent.directory), setup.bus.clone());
+        let role = role.marked(agent.directory);
         let (remote, stop) = (agent.remote, stop.clone());
         let incarnation = incarnation();
         tasks.spawn(async move {
@@ -137,6 +144,12 @@ pub async fn serve(setup: InstanceSetup, stop: watch::Receiver<bool>) -> Result<
         if has(Role::Scheduler) {
             let role = SchedulerRole::new(member.clone(), setup.places.clone(), setup.settings).await;
             tasks.spawn(role.run(stop.clone()));
+        }
+        if let Some(http) = setup.http {
+            tasks.spawn(Front::new(member.clone(), setup.places.clone(), http).run(stop.clone()));
+        }
+        if let Some(fleet) = setup.fleet {
+            tasks.spawn(FleetRole::new(member.clone(), fleet).await.run(stop.clone()));
         }
         let result = wait(&mut tasks, stop).await;
         // What it had is free at once.

@@ -143,7 +143,7 @@ pub struct RunChange {
 }
 
 /// How many chains are in which state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Wait for an agent.
     pub registered: u64,

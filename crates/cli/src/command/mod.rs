@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub(crate) mod check;
+pub(crate) mod cluster;
 pub(crate) mod control;
 pub(crate) mod convert;
 pub(crate) mod graph;
@@ -8,7 +9,10 @@ pub(crate) mod inspect;
 pub(crate) mod logs;
 pub(crate) mod plan;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod settings;
 
 use crate::arguments::{Arguments, SourceArgs};
 use crate::project::load_source;

@@ -3,13 +3,13 @@
 use super::{EXIT_CANCELLED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Outcome, show_problems};
 use crate::arguments::{AgentArgs, Arguments, RetryArgs, RunArgs, ShowArgs};
 use crate::display::Display;
-use crate::project::{Project, load_source};
+use crate::project::{find_config, load_source};
 use catena_agent::{AgentConfig, Cache, Mode, Roster, end_leftovers};
 use catena_bus::LocalBus;
 use catena_model::chain::RunId;
 use catena_model::{Loaded, Name, Resources, parse_bytes};
 use catena_plan::Program;
-use catena_server::{AgentRole, Definition, Driver, RunSummary, StateDirectory, StopWish, publish_results};
+use catena_server::{AgentRole, AgentSettings, Config, Definition, Driver, RunSummary, StateDirectory, StopWish, publish_results};
 use catena_store::{NewRun, Run, RunState, Store};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ const PRETEND_SLOTS: u64 = 512;
 /// What to do in this session.
 struct Session<'a> {
     work: Work,
-    project: Project,
+    project: Config,
     agent: &'a AgentArgs,
     show: ShowArgs,
     pretend: bool,
@@ -98,7 +98,7 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
     drop(store);
     let definition: Definition =
         serde_json::from_slice(&run.definition).map_err(|e| format!("run {} cannot be read: {e}", run.id))?;
-    let project = Project::find(&definition.workflow)?;
+    let project = find_config(&definition.workflow)?;
     let loaded = definition.load();
     show_problems(&loaded);
     if loaded.diags.has_errors() {
@@ -240,40 +240,52 @@ impl Session<'_> {
     }
 
     fn agent_config(&self) -> Result<AgentConfig, String> {
-        let detected = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-        let cpus = self.agent.cpus.or(self.project.cpus).unwrap_or(detected);
-        if !(cpus > 0.0 && cpus.is_finite()) {
-            return Err(format!("--cpus must be greater than 0, not {cpus}"));
-        }
-        let memory = match self.agent.memory.as_ref().or(self.project.memory.as_ref()) {
-            Some(text) => parse_bytes(text)?,
-            None => total_memory(),
-        };
-        let mut resources =
-            Resources { cpus: (cpus * 1000.0) as u64, memory, disk: u64::MAX, ..Resources::default() };
-        for (name, n) in &self.project.resources {
-            resources.named.insert(Name::new(name), (n * 1000.0) as u64);
-        }
-        for given in &self.agent.resources {
-            let parsed = given.split_once('=').and_then(|(name, n)| Some((name, n.parse::<f64>().ok()?)));
-            let (name, n) = parsed.ok_or_else(|| format!("`--resource {given}`: expected NAME=NUMBER"))?;
-            resources.named.insert(Name::new(name), (n * 1000.0) as u64);
-        }
+        let mut config = agent_config(&self.project.agent, self.agent, Name::new_static("local"))?;
         if self.pretend {
-            resources.cpus = PRETEND_SLOTS * 1000;
-            resources.memory = u64::MAX;
+            config.resources.cpus = PRETEND_SLOTS * 1000;
+            config.resources.memory = u64::MAX;
+            config.mode = Mode::Pretend;
         }
-        let capabilities =
-            self.project.capabilities.iter().chain(&self.agent.capabilities).map(Name::new).collect();
-        Ok(AgentConfig {
-            id: Name::new_static("local"),
-            capabilities,
-            resources,
-            explain: self.show.explain || self.show.json,
-            mode: if self.pretend { Mode::Pretend } else { Mode::Execute },
-            shell: AgentConfig::find_shell(),
-        })
+        config.explain = self.show.explain || self.show.json;
+        Ok(config)
     }
+}
+
+/// What an agent on this machine is and has, by the settings and the command line.
+pub(crate) fn agent_config(
+    settings: &AgentSettings,
+    args: &AgentArgs,
+    id: Name,
+) -> Result<AgentConfig, String> {
+    let detected = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let cpus = args.cpus.or(settings.cpus).unwrap_or(detected);
+    if !(cpus > 0.0 && cpus.is_finite()) {
+        return Err(format!("--cpus must be greater than 0, not {cpus}"));
+    }
+    let memory = match &args.memory {
+        Some(text) => parse_bytes(text)?,
+        None => settings.memory.unwrap_or_else(total_memory),
+    };
+    let mut resources =
+        Resources { cpus: (cpus * 1000.0) as u64, memory, disk: u64::MAX, ..Resources::default() };
+    for (name, n) in &settings.quantities {
+        resources.named.insert(name.clone(), (n * 1000.0) as u64);
+    }
+    for given in &args.resources {
+        let parsed = given.split_once('=').and_then(|(name, n)| Some((name, n.parse::<f64>().ok()?)));
+        let (name, n) = parsed.ok_or_else(|| format!("`--resource {given}`: expected NAME=NUMBER"))?;
+        resources.named.insert(Name::new(name), (n * 1000.0) as u64);
+    }
+    let given = args.capabilities.iter().map(Name::new);
+    let capabilities = settings.capabilities.iter().cloned().chain(given).collect();
+    Ok(AgentConfig {
+        id,
+        capabilities,
+        resources,
+        explain: false,
+        mode: Mode::Execute,
+        shell: AgentConfig::find_shell(),
+    })
 }
 
 fn default_name(workflow: &Path) -> String {

@@ -1,0 +1,411 @@
+//! Runs and their chains.
+
+use super::{Front, Problem, Shared};
+use crate::definition::Definition;
+use crate::view::{self, ChainView, RunView, StatusView};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use catena_model::chain::{ChainKey, ChainState, RunId};
+use catena_model::{Loaded, Name, Value, load_text};
+use catena_store::{ChainFilter, NewRun, Run, RunChange, RunState};
+use serde::{Deserialize, Serialize};
+use std::path::{Path as FilePath, PathBuf};
+use utoipa::{IntoParams, ToSchema};
+
+/// How many runs or chains are shown at a time.
+const PAGE: usize = 100;
+
+/// A workflow with what it needs. The text of a workflow alone will do as well.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Submission {
+    /// A name for people.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The workflow first, then other files it refers to: pairs of path and text.
+    #[schema(value_type = Vec<Vec<String>>)]
+    pub files: Vec<(PathBuf, String)>,
+    /// Which of the files have services.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub services: Vec<PathBuf>,
+    /// Which of the files have macros.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub macros: Vec<PathBuf>,
+    /// Values for inputs.
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    pub inputs: Vec<(Name, Value)>,
+    /// The directory that relative paths refer to.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub directory: PathBuf,
+    /// Where results go.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub out: PathBuf,
+    /// How chains are cut: split, union or single.
+    #[serde(default)]
+    pub chains: String,
+    /// Higher ones come first; what the workflow says if this is missing.
+    #[serde(default)]
+    pub priority: Option<i32>,
+}
+
+/// The run that was made.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub(super) struct Submitted {
+    /// Its number.
+    #[schema(value_type = i64)]
+    pub run: RunId,
+}
+
+/// Which runs to show.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+pub(super) struct RunQuery {
+    /// Only in this state.
+    state: Option<String>,
+    /// Skip so many.
+    #[serde(default)]
+    offset: usize,
+    /// Show so many.
+    limit: Option<usize>,
+}
+
+#[utoipa::path(get, path = "/runs", params(RunQuery), responses((status = 200, body = Vec<RunView>)))]
+/// Lists runs, newest first
+pub(super) async fn list(State(front): Shared, Query(query): Query<RunQuery>) -> Result<Json<Vec<RunView>>, Problem> {
+    let runs = front.member.store.runs().await?;
+    let wanted = |r: &&Run| query.state.as_ref().is_none_or(|s| state_name(r.state) == *s);
+    let page = runs.iter().filter(wanted).skip(query.offset).take(query.limit.unwrap_or(PAGE));
+    Ok(Json(page.map(RunView::new).collect()))
+}
+
+fn state_name(state: RunState) -> String {
+    serde_json::to_value(state).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Reads what was sent: a submission, or the text of a workflow.
+fn read(headers: &HeaderMap, body: &Bytes) -> Result<Submission, Problem> {
+    let bad = |what: String| Problem::new(StatusCode::BAD_REQUEST, what);
+    let text = std::str::from_utf8(body).map_err(|e| bad(format!("the request is not UTF-8: {e}")))?;
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|h| h.to_str().ok()).unwrap_or_default();
+    if kind.starts_with("application/vnd.catena+json") {
+        let submission: Submission =
+            serde_json::from_str(text).map_err(|e| bad(format!("the submission cannot be read: {e}")))?;
+        if submission.files.is_empty() {
+            return Err(bad("the submission has no files; the workflow comes first".to_owned()));
+        }
+        return Ok(submission);
+    }
+    Ok(Submission { files: vec![(PathBuf::from("workflow.yaml"), text.to_owned())], ..Submission::default() })
+}
+
+impl Front {
+    fn load(&self, submission: &Submission) -> Loaded {
+        let texts = submission.files.iter();
+        let options = catena_model::LoadOptions {
+            services: self.setup.services.iter().chain(&submission.services).cloned().collect(),
+            macros: self.setup.macros.iter().chain(&submission.macros).cloned().collect(),
+            inputs: submission.inputs.clone(),
+            texts: texts.map(|(name, text)| (name.clone(), text.as_str().into())).collect(),
+        };
+        let (name, text) = &submission.files[0];
+        load_text(name, text, &options)
+    }
+
+    async fn find(&self, id: i64) -> Result<Run, Problem> {
+        let run = self.member.store.run(RunId(id)).await?;
+        run.ok_or_else(|| Problem::not_found(&format!("run {id}")))
+    }
+
+    /// A run that has not ended.
+    async fn find_live(&self, id: i64) -> Result<Run, Problem> {
+        let run = self.find(id).await?;
+        if run.state.is_final() {
+            let error = format!("run {id} is over already: it {}", run.state);
+            return Err(Problem::new(StatusCode::CONFLICT, error));
+        }
+        Ok(run)
+    }
+}
+
+fn mistakes(loaded: &Loaded) -> Option<Problem> {
+    if !loaded.diags.has_errors() {
+        return None;
+    }
+    let n = loaded.diags.error_count();
+    let all: Vec<_> = loaded.diags.iter().map(|d| d.to_json(&loaded.sources)).collect();
+    let first = loaded.diags.iter().next().map(|d| d.render(&loaded.sources).to_string());
+    let mut problem = Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        format!("the workflow has {n} errors; the first is\n{}", first.unwrap_or_default()),
+    );
+    problem.details = serde_json::to_value(all).ok();
+    Some(problem)
+}
+
+#[utoipa::path(
+    post, path = "/runs", request_body(content = Submission, content_type = "application/vnd.catena+json"),
+    responses((status = 201, body = Submitted), (status = 400, body = Problem), (status = 422, body = Problem))
+)]
+/// Submits a workflow: a submission, or just the text of a workflow in YAML or JSON
+pub(super) async fn submit(
+    State(front): Shared,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Submitted>), Problem> {
+    let submission = read(&headers, &body)?;
+    let loaded = front.load(&submission);
+    if let Some(problem) = mistakes(&loaded) {
+        return Err(problem);
+    }
+    let Some(workflow) = &loaded.expanded else {
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "only workflows can be run"));
+    };
+    // What cannot be planned should be said now, not later to nobody.
+    catena_plan::Program::new(workflow, &loaded.library)
+        .map_err(|e| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, e.to_string()))?;
+    let priority = submission.priority.unwrap_or(workflow.priority);
+    let source = submission.files[0].0.clone();
+    let name = submission.name.or_else(|| workflow.name.clone()).unwrap_or_else(|| default_name(&source));
+    let mut definition = Definition {
+        workflow: source.clone(),
+        services: front.setup.services.iter().chain(&submission.services).cloned().collect(),
+        macros: front.setup.macros.iter().chain(&submission.macros).cloned().collect(),
+        inputs: submission.inputs.clone(),
+        out: submission.out,
+        chains: submission.chains,
+        ..Definition::default()
+    };
+    let fingerprint = definition.fingerprint(&loaded);
+    let directory = submission.directory;
+    definition = definition.with_files(&loaded).with_text(&loaded);
+    definition.directory = directory;
+    let run = NewRun {
+        name,
+        source: source.to_string_lossy().into_owned(),
+        fingerprint,
+        definition: serde_json::to_vec(&definition).unwrap_or_default(),
+        created: front.member.now(),
+        priority,
+    };
+    let run = front.member.store.create_run(&run).await?;
+    front.hint(run).await;
+    Ok((StatusCode::CREATED, Json(Submitted { run })))
+}
+
+fn default_name(path: &FilePath) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[utoipa::path(
+    post, path = "/check", request_body(content = String, content_type = "application/yaml"),
+    responses((status = 200, description = "The workflow can be run"), (status = 422, body = Problem))
+)]
+/// Checks a workflow without running it
+pub(super) async fn check(
+    State(front): Shared,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<serde_json::Value>, Problem> {
+    let loaded = front.load(&read(&headers, &body)?);
+    mistakes(&loaded).map_or_else(|| Ok(Json(serde_json::json!({ "valid": true }))), Err)
+}
+
+#[utoipa::path(get, path = "/runs/{id}", params(("id" = i64, Path)),
+    responses((status = 200, body = StatusView), (status = 404, body = Problem)))]
+/// Shows how a run stands, and why its chains wait
+pub(super) async fn get(State(front): Shared, Path(id): Path<i64>) -> Result<Json<StatusView>, Problem> {
+    let run = front.find(id).await?;
+    let mut status = view::status(&*front.member.store, &run).await?;
+    if !run.state.is_final() {
+        status.waiting = front.why_waiting(Some(run.id)).await?;
+    }
+    Ok(Json(status))
+}
+
+#[utoipa::path(get, path = "/runs/{id}/workflow", params(("id" = i64, Path)),
+    responses((status = 200, description = "The text of the workflow"), (status = 404, body = Problem)))]
+/// Shows the workflow of a run
+pub(super) async fn workflow(State(front): Shared, Path(id): Path<i64>) -> Result<String, Problem> {
+    let run = front.find(id).await?;
+    let definition: Definition = serde_json::from_slice(&run.definition).unwrap_or_default();
+    let text = definition.files.into_iter().next().map(|f| f.1);
+    Ok(text.unwrap_or(definition.text))
+}
+
+#[utoipa::path(delete, path = "/runs/{id}", params(("id" = i64, Path)),
+    responses((status = 204, description = "It is gone"), (status = 409, body = Problem)))]
+/// Deletes a run that is over, with its files
+pub(super) async fn delete(State(front): Shared, Path(id): Path<i64>) -> Result<StatusCode, Problem> {
+    let run = front.find(id).await?;
+    if !run.state.is_final() {
+        return Err(Problem::new(StatusCode::CONFLICT, format!("run {id} goes on; cancel it first")));
+    }
+    let context = front.places.context(&*front.member.store, run.id).await?;
+    front.member.store.delete_run(run.id).await?;
+    if let Some(base) = context.and_then(|c| c.logs.parent().map(FilePath::to_path_buf)) {
+        let _ = tokio::fs::remove_dir_all(base).await;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl Front {
+    async fn change(&self, id: i64, change: RunChange) -> Result<Json<RunView>, Problem> {
+        self.member.store.change_run(RunId(id), &change).await?;
+        self.hint(RunId(id)).await;
+        Ok(Json(RunView::new(&self.find(id).await?)))
+    }
+}
+
+#[utoipa::path(post, path = "/runs/{id}/cancel", params(("id" = i64, Path)),
+    responses((status = 200, body = RunView), (status = 409, body = Problem)))]
+/// Stops a run for good
+pub(super) async fn cancel(State(front): Shared, Path(id): Path<i64>) -> Result<Json<RunView>, Problem> {
+    front.find_live(id).await?;
+    front.change(id, RunChange { cancel_requested: Some(true), ..RunChange::default() }).await
+}
+
+#[utoipa::path(post, path = "/runs/{id}/pause", params(("id" = i64, Path)),
+    responses((status = 200, body = RunView), (status = 409, body = Problem)))]
+/// Lets a run wait: what runs goes on, nothing new is started
+pub(super) async fn pause(State(front): Shared, Path(id): Path<i64>) -> Result<Json<RunView>, Problem> {
+    front.find_live(id).await?;
+    front.change(id, RunChange { held: Some(true), ..RunChange::default() }).await
+}
+
+#[utoipa::path(post, path = "/runs/{id}/resume", params(("id" = i64, Path)),
+    responses((status = 200, body = RunView), (status = 409, body = Problem)))]
+/// Lets a run that waits go on
+pub(super) async fn resume(State(front): Shared, Path(id): Path<i64>) -> Result<Json<RunView>, Problem> {
+    front.find_live(id).await?;
+    front.change(id, RunChange { held: Some(false), ..RunChange::default() }).await
+}
+
+#[utoipa::path(post, path = "/runs/{id}/retry", params(("id" = i64, Path)),
+    responses((status = 200, body = RunView), (status = 409, body = Problem)))]
+/// Runs the failed and cancelled chains of a run again
+pub(super) async fn retry(State(front): Shared, Path(id): Path<i64>) -> Result<Json<RunView>, Problem> {
+    let run = front.find(id).await?;
+    if !run.state.is_final() || run.state == RunState::Succeeded {
+        let error = format!("run {id} has nothing to retry: it is {}", run.state);
+        return Err(Problem::new(StatusCode::CONFLICT, error));
+    }
+    front.member.store.retry_failed(run.id).await?;
+    let change = RunChange {
+        state: Some(RunState::Running),
+        ended: Some(None),
+        error: Some(None),
+        cancel_requested: Some(false),
+        held: Some(false),
+        controller: Some(None),
+        ..RunChange::default()
+    };
+    front.change(id, change).await
+}
+
+/// A new priority.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Priority {
+    /// Higher ones come first.
+    priority: i32,
+}
+
+#[utoipa::path(put, path = "/runs/{id}/priority", params(("id" = i64, Path)), request_body = Priority,
+    responses((status = 200, body = RunView), (status = 409, body = Problem)))]
+/// Changes the priority of a run
+pub(super) async fn prioritise(
+    State(front): Shared,
+    Path(id): Path<i64>,
+    Json(new): Json<Priority>,
+) -> Result<Json<RunView>, Problem> {
+    front.find_live(id).await?;
+    front.member.store.prioritise(RunId(id), new.priority, front.setup.aging).await?;
+    front.change(id, RunChange::default()).await
+}
+
+/// Which chains to show.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(super) struct ChainQuery {
+    /// Only in this state.
+    #[param(value_type = Option<String>)]
+    state: Option<ChainState>,
+    /// From this one on.
+    #[serde(default)]
+    from: u64,
+    /// Show so many.
+    limit: Option<usize>,
+}
+
+#[utoipa::path(get, path = "/runs/{id}/chains", params(("id" = i64, Path), ChainQuery),
+    responses((status = 200, body = Vec<ChainView>), (status = 404, body = Problem)))]
+/// Lists the chains of a run
+pub(super) async fn chains(
+    State(front): Shared,
+    Path(id): Path<i64>,
+    Query(query): Query<ChainQuery>,
+) -> Result<Json<Vec<ChainView>>, Problem> {
+    let run = front.find(id).await?;
+    let limit = query.limit.unwrap_or(PAGE).min(10_000);
+    let filter =
+        ChainFilter { state: query.state, from: query.from, limit, payload: true, ..ChainFilter::default() };
+    let chains = front.member.store.chains(run.id, &filter).await?;
+    Ok(Json(chains.iter().map(ChainView::new).collect()))
+}
+
+#[utoipa::path(get, path = "/runs/{id}/chains/{chain}", params(("id" = i64, Path), ("chain" = u64, Path)),
+    responses((status = 200, body = ChainView), (status = 404, body = Problem)))]
+/// Shows a chain: what it requires, what it executes, and what came of it
+pub(super) async fn chain(
+    State(front): Shared,
+    Path((id, seq)): Path<(i64, u64)>,
+) -> Result<Json<serde_json::Value>, Problem> {
+    let record = front.member.store.chain(ChainKey { run: RunId(id), seq }).await?;
+    let record = record.ok_or_else(|| Problem::not_found(&format!("chain {seq} in run {id}")))?;
+    let mut view = serde_json::to_value(ChainView::new(&record)).unwrap_or_default();
+    view["definition"] = serde_json::from_slice(&record.payload).unwrap_or_default();
+    view["result"] = serde_json::from_slice(&record.result).unwrap_or_default();
+    Ok(Json(view))
+}
+
+/// What to look for.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(super) struct SearchQuery {
+    /// Words that must all occur; `name:word`, `state:word` and `error:word` look in one place only.
+    q: String,
+    /// Show so many.
+    limit: Option<usize>,
+}
+
+#[utoipa::path(get, path = "/search", params(SearchQuery), responses((status = 200, body = Vec<RunView>)))]
+/// Finds runs by name, workflow, state, error or text
+pub(super) async fn search(
+    State(front): Shared,
+    Query(query): Query<SearchQuery>,
+) -> Result<Json<Vec<RunView>>, Problem> {
+    let runs = front.member.store.runs().await?;
+    let words: Vec<String> = query.q.split_whitespace().map(str::to_lowercase).collect();
+    let found = runs.iter().filter(|r| words.iter().all(|w| mentions(r, w)));
+    Ok(Json(found.take(query.limit.unwrap_or(PAGE)).map(RunView::new).collect()))
+}
+
+fn mentions(run: &Run, word: &str) -> bool {
+    let has = |text: &str, word: &str| text.to_lowercase().contains(word);
+    let error = run.error.as_deref().unwrap_or_default();
+    match word.split_once(':') {
+        Some(("name", w)) => has(&run.name, w),
+        Some(("state", w)) => has(&state_name(run.state), w),
+        Some(("error", w)) => has(error, w),
+        Some(("workflow", w)) => has(&run.source, w),
+        _ => {
+            let id = run.id.to_string();
+            let places = [run.name.as_str(), &run.source, error, &id];
+            places.iter().any(|p| has(p, word))
+                || has(&state_name(run.state), word)
+                || has(&String::from_utf8_lossy(&run.definition), word)
+        }
+    }
+}

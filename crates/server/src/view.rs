@@ -1,0 +1,218 @@
+//! What people and programs are shown of runs and chains: the same by every command and every interface.
+
+use crate::event::{FailedTask, RunSummary};
+use catena_model::chain::{ChainState, ProcessChain, RunId, TaskFailure};
+use catena_model::{Name, Resources, Value};
+use catena_schedule::Class;
+use catena_store::{ChainFilter, ChainRecord, Counts, Run, RunState, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How many running chains and failures a status names.
+const NAMED: usize = 100;
+
+/// A run.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RunView {
+    /// Its number.
+    #[schema(value_type = i64)]
+    pub run: RunId,
+    /// A name for people.
+    pub name: String,
+    /// Where it stands.
+    #[schema(value_type = String, example = "running")]
+    pub state: RunState,
+    /// The file it came from.
+    pub workflow: String,
+    /// When it was submitted, in milliseconds since 1970.
+    pub created: i64,
+    /// When it started.
+    pub started: Option<i64>,
+    /// When it ended.
+    pub ended: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// How many tasks are known.
+    pub tasks: i64,
+    /// How many of them were skipped.
+    pub skipped: i64,
+    /// Named results.
+    #[schema(value_type = Object)]
+    pub results: Option<Value>,
+    /// Higher ones come first.
+    pub priority: i32,
+    /// Whether somebody asked it to wait.
+    pub held: bool,
+}
+
+impl RunView {
+    /// A run as the store knows it.
+    pub fn new(r: &Run) -> Self {
+        Self {
+            run: r.id,
+            name: r.name.clone(),
+            state: r.state,
+            workflow: r.source.clone(),
+            created: r.created,
+            started: r.started,
+            ended: r.ended,
+            error: r.error.clone(),
+            tasks: r.tasks,
+            skipped: r.skipped,
+            results: r.results.as_deref().and_then(|t| serde_json::from_str(t).ok()),
+            priority: r.priority,
+            held: r.held,
+        }
+    }
+}
+
+/// A run and what happens in it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct StatusView {
+    /// The run.
+    #[serde(flatten)]
+    pub run: RunView,
+    /// Chains by state.
+    #[schema(value_type = Object)]
+    pub chains: Counts,
+    /// Chains that run now, at most a hundred.
+    pub running: Vec<RunningView>,
+    /// Failures, at most a hundred.
+    pub failures: Vec<FailureView>,
+    /// Why chains wait, by what they require.
+    #[serde(default)]
+    pub waiting: Vec<WaitingView>,
+}
+
+/// A chain that runs.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RunningView {
+    /// Its tasks.
+    pub tasks: String,
+    /// Since when.
+    pub since: i64,
+    /// Where.
+    #[serde(default)]
+    pub agent: Option<String>,
+}
+
+/// An attempt that failed.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FailureView {
+    /// The chain.
+    pub chain: u64,
+    /// The attempt.
+    pub attempt: u32,
+    /// What went wrong.
+    #[schema(value_type = Object)]
+    pub failure: TaskFailure,
+}
+
+/// Chains that wait.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct WaitingView {
+    /// What they require.
+    #[schema(value_type = Vec<String>)]
+    pub capabilities: Vec<Name>,
+    /// How much of it.
+    #[schema(value_type = Object)]
+    pub resources: Resources,
+    /// How many.
+    pub count: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// A chain.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ChainView {
+    /// Its number within the run.
+    pub chain: u64,
+    /// Where it stands.
+    #[schema(value_type = String, example = "registered")]
+    pub state: ChainState,
+    /// How often it was given to an agent.
+    pub attempt: u32,
+    /// How often it failed there.
+    pub failures: u32,
+    /// How many agents were lost while they had it.
+    pub losses: u32,
+    /// What it requires.
+    #[schema(value_type = Vec<String>)]
+    pub capabilities: Vec<Name>,
+    /// Its priority.
+    pub priority: i32,
+    /// The agent that has or had it.
+    pub agent: Option<String>,
+    /// When the last attempt started.
+    pub started: Option<i64>,
+    /// When it ended.
+    pub ended: Option<i64>,
+    /// Its tasks.
+    #[schema(value_type = Vec<String>)]
+    pub tasks: Vec<Name>,
+}
+
+impl ChainView {
+    /// A chain as the store knows it, with its payload.
+    pub fn new(c: &ChainRecord) -> Self {
+        let chain: Option<ProcessChain> = serde_json::from_slice(&c.payload).ok();
+        Self {
+            chain: c.key.seq,
+            state: c.state,
+            attempt: c.attempt,
+            failures: c.failures,
+            losses: c.losses,
+            capabilities: Class::from_key(&c.class).map(|c| c.capabilities).unwrap_or_default(),
+            priority: c.priority,
+            agent: c.agent.as_ref().map(ToString::to_string),
+            started: c.started,
+            ended: c.ended,
+            tasks: chain.iter().flat_map(|c| &c.executables).map(|t| t.id.clone()).collect(),
+        }
+    }
+}
+
+/// Everything about a run that fits on a page, except why chains wait.
+pub async fn status(store: &dyn Store, run: &Run) -> Result<StatusView, StoreError> {
+    let failures = store.failed_attempts(run.id).await?;
+    let failures = failures.iter().filter_map(|f| {
+        let failure = serde_json::from_str(&f.error).ok()?;
+        Some(FailureView { chain: f.key.seq, attempt: f.attempt, failure })
+    });
+    let filter =
+        ChainFilter { state: Some(ChainState::Running), limit: NAMED, payload: true, ..ChainFilter::default() };
+    let running = store.chains(run.id, &filter).await?;
+    let running = running.iter().map(|c| {
+        let view = ChainView::new(c);
+        RunningView { tasks: view.tasks.join(" -> "), since: c.started.unwrap_or(0), agent: view.agent }
+    });
+    Ok(StatusView {
+        run: RunView::new(run),
+        chains: store.counts(run.id).await?,
+        running: running.collect(),
+        failures: failures.take(NAMED).collect(),
+        waiting: Vec::new(),
+    })
+}
+
+/// How a run has ended, as far as the store knows.
+pub(crate) async fn summary(store: &dyn Store, run: &Run) -> Result<RunSummary, StoreError> {
+    let status = status(store, run).await?;
+    let failed = |f: FailureView| FailedTask { chain: f.chain, attempt: f.attempt, failure: f.failure };
+    let begun = run.started.unwrap_or(run.created);
+    Ok(RunSummary {
+        run: run.id,
+        name: run.name.clone(),
+        state: run.state,
+        error: run.error.clone(),
+        counts: status.chains,
+        tasks_done: status.chains.succeeded,
+        tasks_cached: 0,
+        tasks_skipped: run.skipped as u64,
+        tasks_blocked: 0,
+        millis: (run.ended.unwrap_or(begun) - begun) as f64,
+        results: run.results.as_deref().and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default(),
+        failures: status.failures.into_iter().map(failed).collect(),
+    })
+}
