@@ -117,22 +117,24 @@ pub struct Settings {
     pub policy: Policy,
     /// So much waiting counts as much as one point of priority.
     pub aging: Duration,
+    /// How much work an agent holds in advance: enough to hide a round trip.
+    pub look_ahead: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { policy: Policy::default(), aging: Duration::from_secs(600) }
+        Self { policy: Policy::default(), aging: Duration::from_secs(600), look_ahead: Duration::from_millis(50) }
     }
 }
 
-/// How much work an agent holds in advance, in milliseconds: enough to hide a round trip.
-const LOOK_AHEAD_MILLIS: f64 = 50.0;
+/// How long a chain is expected to take while nothing is known, in milliseconds.
+const EXPECTED_MILLIS: f64 = 50.0;
 /// An agent never holds more than this many times its capacity in advance.
 const MAX_LOOK_AHEAD: f64 = 256.0;
 /// Chains that take at least so long are worth being moved to an idle agent.
-const RECALL_MILLIS: f64 = 100.0;
+const RECALL_MILLIS: f64 = 50.0;
 /// How much a new duration changes an expected one.
-const LEARNING: f64 = 0.05;
+const LEARNING: f64 = 0.1;
 
 /// Matches classes with agents.
 #[derive(Debug, Default)]
@@ -197,15 +199,16 @@ struct Assigned {
 
 impl AgentState {
     /// How much the agent may hold in advance, in units of its capacity.
-    fn ahead(&self, policy: Policy) -> f64 {
-        if policy == Policy::Steep {
+    fn ahead(&self, settings: &Settings) -> f64 {
+        if settings.policy == Policy::Steep {
             return 0.0;
         }
-        (LOOK_AHEAD_MILLIS / self.mean_millis.max(0.001)).clamp(1.0, MAX_LOOK_AHEAD)
+        let look_ahead = settings.look_ahead.as_secs_f64() * 1e3;
+        (look_ahead / self.mean_millis.max(0.001)).clamp(1.0, MAX_LOOK_AHEAD)
     }
 
-    fn is_open(&self, policy: Policy) -> bool {
-        self.load < 1.0 + self.ahead(policy) - 1e-9
+    fn is_open(&self, settings: &Settings) -> bool {
+        self.load < 1.0 + self.ahead(settings) - 1e-9
     }
 }
 
@@ -296,7 +299,7 @@ impl Scheduler {
     fn join(&mut self, info: AgentInfo) {
         // Who joins again is still as fast as before.
         let before = self.agents.get(&info.id).map(|a| (a.mean_millis, a.last_assigned));
-        let (mean_millis, last_assigned) = before.unwrap_or((LOOK_AHEAD_MILLIS, 0));
+        let (mean_millis, last_assigned) = before.unwrap_or((EXPECTED_MILLIS, 0));
         self.leave(&info.id);
         let same = |k: &Kind| k.capabilities == info.capabilities && k.resources == info.resources;
         let kind = self.kinds.iter().position(same).unwrap_or_else(|| {
@@ -337,7 +340,7 @@ impl Scheduler {
         state.last_served = self.turn;
         agent.assigned.entry(class.clone()).or_default().count += n;
         agent.load += n as f64 / state.slots[agent.kind].max(1) as f64;
-        if agent.is_open(self.settings.policy) {
+        if agent.is_open(&self.settings) {
             open.insert((agent.last_assigned, id.clone()));
         }
     }
@@ -355,7 +358,7 @@ impl Scheduler {
             // Fractions add up to nothing only nearly.
             agent.load = 0.0;
         }
-        if agent.is_open(self.settings.policy) {
+        if agent.is_open(&self.settings) {
             self.kinds[agent.kind].open.insert((agent.last_assigned, id.clone()));
         }
     }
@@ -363,6 +366,12 @@ impl Scheduler {
     /// How many chains wait for an agent.
     pub fn registered(&self) -> u64 {
         self.classes.values().map(|c| c.registered).sum()
+    }
+
+    /// Whether some agent could start something at once, had it anything to start.
+    pub fn has_idle(&self) -> bool {
+        let mut open = self.kinds.iter().flat_map(|k| &k.open);
+        open.any(|(_, id)| self.agents.get(id).is_some_and(|a| a.load < 1.0 - 1e-9))
     }
 
     /// The classes that wait, how many chains of each, and the highest rank among them.
@@ -430,7 +439,7 @@ impl Scheduler {
     /// The class that an agent takes next, and how many chains of it.
     fn choose(&self, kind: usize, id: &Name, now: i64, claimed: &BTreeMap<Name, u64>) -> Option<(Name, u64)> {
         let agent = self.agents.get(id)?;
-        let room = 1.0 + agent.ahead(self.settings.policy) - agent.load;
+        let room = 1.0 + agent.ahead(&self.settings) - agent.load;
         let able = self.classes.iter().filter_map(|(key, c)| {
             let left = self.left(c, key, claimed);
             let fits = (room * c.slots[kind] as f64 + 1e-9) as u64;
@@ -438,7 +447,7 @@ impl Scheduler {
         });
         let aging = self.settings.aging;
         let score = |c: &ClassState, left: u64| -> f64 {
-            let mean = c.mean_millis.unwrap_or(LOOK_AHEAD_MILLIS);
+            let mean = c.mean_millis.unwrap_or(EXPECTED_MILLIS);
             match self.settings.policy {
                 Policy::Steep => c.class.capabilities.len() as f64,
                 Policy::MinMin => -mean,
@@ -454,10 +463,16 @@ impl Scheduler {
             let fair = b.last_served.cmp(&a.last_served).then_with(|| kb.cmp(ka));
             level.then_with(|| score(a, *la).total_cmp(&score(b, *lb))).then(fair)
         });
-        let (key, _, n, _) = best?;
-        // To balance classes, an agent with a choice takes no more than a turn's worth at a time.
-        let limit = if self.settings.policy == Policy::Steep { 1 } else { n };
-        Some((key.clone(), limit))
+        let (key, class, n, left) = best?;
+        if self.settings.policy == Policy::Steep {
+            return Some((key.clone(), 1));
+        }
+        // What an agent can start at once it gets; of what it would only queue, no more than its share.
+        let able = self.kinds.iter().zip(&class.slots).filter(|(_, slots)| **slots > 0);
+        let others: u64 = able.map(|(k, _)| k.open.len() as u64).sum();
+        let share = left.div_ceil(others + 1);
+        let startable = ((1.0 - agent.load).max(0.0) * class.slots[kind] as f64 + 1e-9) as u64;
+        Some((key.clone(), n.min(share.max(startable))))
     }
 
     /// Asks for chains back that wait behind others while an agent that could run them is idle.

@@ -21,6 +21,9 @@ use tokio::time::Instant;
 /// How long reports are gathered while an agent is busy anyway.
 const GATHER: Duration = Duration::from_millis(4);
 
+/// The same, where a report is a message over a network.
+const GATHER_REMOTE: Duration = Duration::from_millis(25);
+
 /// How long after a task was started people hear of it at the latest.
 const TELL_STARTS: Duration = Duration::from_millis(100);
 
@@ -106,7 +109,7 @@ impl AgentRole {
                     if n == 0 {
                         return;
                     }
-                    self.gather(&mut events).await;
+                    self.gather(&mut events, GATHER).await;
                     let events = std::mem::take(&mut events);
                     self.bus.publish(subject::SCHEDULERS, Message::Report { agent: id.clone(), events }).await;
                 }
@@ -137,9 +140,9 @@ impl AgentRole {
     }
 
     /// While every slot has enough to do, nobody waits for a report: gathers more of it.
-    async fn gather(&mut self, events: &mut Vec<AgentEvent>) {
+    async fn gather(&mut self, events: &mut Vec<AgentEvent>, how_long: Duration) {
         if self.agent.has_backlog() {
-            tokio::time::sleep(GATHER).await;
+            tokio::time::sleep(how_long).await;
             while let Ok(event) = self.events.try_recv() {
                 events.push(event);
             }
@@ -196,7 +199,7 @@ impl Remote {
                     if n == 0 {
                         return;
                     }
-                    self.role.gather(&mut events).await;
+                    self.role.gather(&mut events, GATHER_REMOTE).await;
                     self.report(std::mem::take(&mut events)).await;
                 }
                 () = tokio::time::sleep(until_beat) => self.tick().await,

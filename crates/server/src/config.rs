@@ -89,7 +89,8 @@ impl Default for Config {
             bus_loss: 0.0,
             lease: Duration::from_secs(30),
             look: Duration::from_secs(20),
-            scheduler: Settings::default(),
+            // Far from its scheduler an agent needs more in advance.
+            scheduler: Settings { look_ahead: Duration::from_millis(200), ..Settings::default() },
             listen: "127.0.0.1:8080".to_owned(),
             max_request: 64 << 20,
             open: false,

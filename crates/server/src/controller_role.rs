@@ -24,8 +24,12 @@ const RESULTS_PER_TURN: usize = 4096;
 const FAILURES_KEPT: usize = 20;
 /// How often watchers hear of the progress of a run.
 const PROGRESS: Duration = Duration::from_millis(200);
-/// How long hints are gathered: a batch of results costs little more than one.
-const GATHER: Duration = Duration::from_millis(2);
+/// How long hints are gathered: many results cost little more than one.
+const GATHER: Duration = Duration::from_millis(1);
+/// The same, while enough chains wait for agents.
+const GATHER_BUSY: Duration = Duration::from_millis(40);
+/// So many chains are enough.
+const ENOUGH: u64 = REGISTERED_AHEAD / 4;
 
 /// Plans runs.
 pub(crate) struct ControllerRole {
@@ -45,6 +49,8 @@ struct Controlled {
     check: bool,
     cancelled: bool,
     held: bool,
+    /// Chains that wait for an agent, when it was last looked.
+    registered: u64,
     last_progress: Option<Instant>,
 }
 
@@ -81,10 +87,8 @@ impl ControllerRole {
                     if n == 0 {
                         return Ok(());
                     }
-                    if !self.runs.is_empty() {
-                        tokio::time::sleep(GATHER).await;
-                        self.inbox.try_receive(&mut messages, 4096);
-                    }
+                    tokio::time::sleep(self.patience()).await;
+                    self.inbox.try_receive(&mut messages, 4096);
                 }
                 _ = look.tick() => self.look_at_everything(),
                 _ = judge.tick() => self.adopt = true,
@@ -112,6 +116,12 @@ impl ControllerRole {
             Message::Ended(runs) => self.dirty.extend(runs.iter().filter(|id| self.runs.contains_key(id))),
             _ => {}
         }
+    }
+
+    /// How long to wait for more hints.
+    fn patience(&self) -> Duration {
+        let enough = |r: &Controlled| r.registered >= ENOUGH;
+        if !self.runs.is_empty() && self.runs.values().all(enough) { GATHER_BUSY } else { GATHER }
     }
 
     fn look_at_everything(&mut self) {
@@ -154,6 +164,7 @@ impl ControllerRole {
                         check: true,
                         cancelled: false,
                         held: false,
+                        registered: 0,
                         last_progress: None,
                     };
                     self.runs.insert(id, controlled);
@@ -226,6 +237,7 @@ impl ControllerRole {
         let mut batch = Batch { instance: Some(member.id.clone()), ..Batch::default() };
         let (planned, failure) = run.control.plan(limit as usize, member.now(), &mut batch);
         member.store.apply(batch).await?;
+        run.registered = counts.registered + planned.len() as u64;
         let mut classes: HashMap<Name, Registered> = HashMap::new();
         for planned in &planned {
             let class = planned.class.key();
@@ -242,15 +254,13 @@ impl ControllerRole {
         if run.cancelled && counts.running > 0 {
             member.bus.publish(subject::AGENTS, Message::Cancel(id)).await;
         }
-        if used == RESULTS_PER_TURN || stopped > 0 {
+        let idle = planned.is_empty() && counts.registered + counts.running + counts.paused == 0;
+        // What has ended since the results were read is counted already but not used yet.
+        if used == RESULTS_PER_TURN || stopped > 0 || (idle && used > 0) {
             self.dirty.insert(id);
         }
-        let progress = run.progress(counts);
-        let is_over = used == 0
-            && planned.is_empty()
-            && stopped == 0
-            && counts.registered + counts.running + counts.paused == 0
-            && !run.held;
+        let is_over = idle && used == 0 && stopped == 0 && !run.held;
+        let progress = if is_over { None } else { run.progress(counts) };
         if let Some(message) = failure {
             self.tell(&RunEvent::Notice { run: id, message }).await;
         }

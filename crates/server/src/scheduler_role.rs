@@ -24,6 +24,8 @@ use tokio::sync::watch;
 const MAX_LOSSES: u32 = 4;
 /// How often the fleet is told what is missing.
 const TELL_FLEET: Duration = Duration::from_millis(250);
+/// How long messages are gathered while every agent is busy.
+const GATHER: Duration = Duration::from_millis(8);
 /// How many messages are taken in at a time.
 const MESSAGES: usize = 4096;
 
@@ -108,6 +110,7 @@ impl SchedulerRole {
                 }
                 continue;
             }
+            let busy = !self.dispatch.scheduler().has_idle();
             let [to_all, to_me] = &mut self.inboxes;
             let result = tokio::select! {
                 n = to_all.receive(&mut all, MESSAGES) => if n == 0 { return Ok(()) } else { Ok(()) },
@@ -120,6 +123,11 @@ impl SchedulerRole {
             if let Err(e) = result {
                 self.stale = true;
                 self.member.endure(e).await?;
+            } else if busy && !(all.is_empty() && own.is_empty()) {
+                // Every agent has enough to do: many reports cost little more than one.
+                tokio::time::sleep(GATHER).await;
+                self.inboxes[0].try_receive(&mut all, MESSAGES);
+                self.inboxes[1].try_receive(&mut own, MESSAGES);
             }
         }
     }
