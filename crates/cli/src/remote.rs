@@ -30,7 +30,7 @@ impl Server {
     pub(crate) fn find(arguments: &Arguments) -> Option<Self> {
         let url = arguments.server.as_ref()?;
         let kept = || std::fs::read_to_string(token_file(&arguments.state)).ok().map(|t| t.trim().to_owned());
-        Some(Self::new(url, arguments.token.clone().or_else(kept)))
+        Some(Self::of(url, arguments.token.clone().or_else(kept)))
     }
 
     /// The server that was named, or else a word about how to name one.
@@ -39,7 +39,8 @@ impl Server {
             .ok_or_else(|| "this needs a server: name it with --server URL or as CATENA_SERVER".to_owned())
     }
 
-    fn new(url: &str, token: Option<String>) -> Self {
+    /// The server at an address.
+    pub(crate) fn of(url: &str, token: Option<String>) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(10)))
@@ -119,7 +120,7 @@ pub(crate) struct HttpDesk {
 
 impl HttpDesk {
     pub(crate) fn new(url: &str, token: Option<String>) -> Self {
-        Self { server: Server::new(url, token) }
+        Self { server: Server::of(url, token) }
     }
 }
 

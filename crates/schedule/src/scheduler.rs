@@ -460,7 +460,12 @@ impl Scheduler {
         };
         let best = able.max_by(|(ka, a, _, la), (kb, b, _, lb)| {
             let level = a.level(now, aging).cmp(&b.level(now, aging));
-            let fair = b.last_served.cmp(&a.last_served).then_with(|| kb.cmp(ka));
+            // The paper's agents prefer the first of equal sets; others take turns.
+            let fair = if self.settings.policy == Policy::Steep {
+                kb.cmp(ka)
+            } else {
+                b.last_served.cmp(&a.last_served).then_with(|| kb.cmp(ka))
+            };
             level.then_with(|| score(a, *la).total_cmp(&score(b, *lb))).then(fair)
         });
         let (key, class, n, left) = best?;

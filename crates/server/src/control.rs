@@ -7,8 +7,6 @@ use catena_store::{Batch, Counts, Feed, NewChain, NewChains, Run, RunChange, Run
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Chains are planned ahead until this many wait for an agent; the rest stays in the planner.
-pub(crate) const REGISTERED_AHEAD: u64 = 2048;
 
 /// A run and its planner.
 pub(crate) struct RunControl {

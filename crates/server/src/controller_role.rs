@@ -1,6 +1,6 @@
 //! The controller of a cluster: plans the runs that it has adopted, as results arrive.
 
-use crate::control::{REGISTERED_AHEAD, RunControl, Verdict};
+use crate::control::{RunControl, Verdict};
 use crate::definition::Definition;
 use crate::driver::DriverError;
 use crate::event::{FailedTask, RunEvent, RunSummary};
@@ -18,6 +18,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
+/// Chains are planned ahead until this many wait for an agent: enough for all kinds of agents to find some.
+const REGISTERED_AHEAD: u64 = 16_384;
+/// How many chains one turn plans at most.
+const PLAN_PER_TURN: u64 = 2048;
 /// How many results are used at a time.
 const RESULTS_PER_TURN: usize = 4096;
 /// How many failures a summary names.
@@ -29,7 +33,7 @@ const GATHER: Duration = Duration::from_millis(1);
 /// The same, while enough chains wait for agents.
 const GATHER_BUSY: Duration = Duration::from_millis(40);
 /// So many chains are enough.
-const ENOUGH: u64 = REGISTERED_AHEAD / 4;
+const ENOUGH: u64 = 512;
 
 /// Plans runs.
 pub(crate) struct ControllerRole {
@@ -233,7 +237,8 @@ impl ControllerRole {
         let counts = member.store.counts(id).await?;
         let stopped = run.stop_waiting(&*member.store).await?;
         let resting = run.cancelled || run.held;
-        let limit = if resting { 0 } else { REGISTERED_AHEAD.saturating_sub(counts.registered) };
+        let room = REGISTERED_AHEAD.saturating_sub(counts.registered);
+        let limit = if resting { 0 } else { room.min(PLAN_PER_TURN) };
         let mut batch = Batch { instance: Some(member.id.clone()), ..Batch::default() };
         let (planned, failure) = run.control.plan(limit as usize, member.now(), &mut batch);
         member.store.apply(batch).await?;
@@ -256,7 +261,8 @@ impl ControllerRole {
         }
         let idle = planned.is_empty() && counts.registered + counts.running + counts.paused == 0;
         // What has ended since the results were read is counted already but not used yet.
-        if used == RESULTS_PER_TURN || stopped > 0 || (idle && used > 0) {
+        let more = planned.len() as u64 == PLAN_PER_TURN;
+        if more || used == RESULTS_PER_TURN || stopped > 0 || (idle && used > 0) {
             self.dirty.insert(id);
         }
         let is_over = idle && used == 0 && stopped == 0 && !run.held;

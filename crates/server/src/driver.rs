@@ -8,7 +8,7 @@
 //! written runs again, in directories of its own, and replaces what it left.
 
 use crate::clock::Clock;
-use crate::control::{Planned, REGISTERED_AHEAD, RunControl, Verdict};
+use crate::control::{Planned, RunControl, Verdict};
 use crate::event::{FailedTask, RunEvent, RunSummary};
 use crate::resume::replay;
 use crate::settle::{Ended, Settled};
@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::sync::watch;
 
+/// Chains are planned ahead until this many wait for an agent; the rest stays in the planner.
+const REGISTERED_AHEAD: u64 = 2048;
 /// How many chains one turn plans at most.
 const PLAN_PER_TURN: usize = 2048;
 /// How many chains are read from the store at a time.

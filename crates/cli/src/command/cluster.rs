@@ -1,7 +1,7 @@
 //! Commands that talk to a server: submitting, pausing, priorities, agents, the fleet.
 
 use super::{EXIT_CANCELLED, EXIT_FAILED, Outcome, print, show_problems};
-use crate::arguments::{Arguments, ListArgs, PriorityArgs, RunRef, SubmitArgs};
+use crate::arguments::{Arguments, ListArgs, PriorityArgs, RetryArgs, RunRef, ShowArgs, SubmitArgs};
 use crate::display::Display;
 use crate::project::load_source;
 use crate::remote::Server;
@@ -44,8 +44,20 @@ pub(crate) fn submit(args: &SubmitArgs, arguments: &Arguments) -> Outcome {
         print(&if args.show.json { format!("{submitted}\n") } else { format!("run {run}\n") });
         return Ok(ExitCode::SUCCESS);
     }
-    let mut display = Display::new(args.show);
-    let summary = watch(&server, run, &mut display);
+    show(&server, run, args.show)
+}
+
+/// Tries failed chains again and shows the run until it ends.
+pub(crate) fn retry(args: &RetryArgs, server: &Server) -> Outcome {
+    let run = number(server, args.run)?;
+    server.send::<Value>("POST", &format!("/runs/{run}/retry"), JSON, &json!({}))?;
+    show(server, run, args.show)
+}
+
+/// Shows a run until it ends, and ends as it does.
+fn show(server: &Server, run: i64, how: ShowArgs) -> Outcome {
+    let mut display = Display::new(how);
+    let summary = watch(server, run, &mut display);
     display.close();
     let summary = summary?;
     display.end(&summary, &[]);

@@ -1,9 +1,11 @@
 //! `catena cancel`
 
+use super::cluster::number;
 use super::inspect::{find_run, wait};
 use super::{Outcome, print};
 use crate::arguments::{Arguments, CancelArgs};
-use catena_server::StateDirectory;
+use crate::remote::Server;
+use catena_server::{StateDirectory, StatusView};
 use catena_store::{RunChange, RunState, SqliteOptions, SqliteStore, Store};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,6 +14,9 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn cancel(args: &CancelArgs, arguments: &Arguments) -> Outcome {
+    if let Some(server) = Server::find(arguments) {
+        return cancel_remote(args, &server);
+    }
     let state = StateDirectory::look(&arguments.state).map_err(|e| e.to_string())?;
     let store = SqliteStore::open(&state.path().join("catena.db"), SqliteOptions::default())
         .map_err(|e| e.to_string())?;
@@ -37,4 +42,19 @@ pub(crate) fn cancel(args: &CancelArgs, arguments: &Arguments) -> Outcome {
         }
     }
     Err(format!("run {} was asked to stop but has not within {} s", run.id, PATIENCE.as_secs()))
+}
+
+fn cancel_remote(args: &CancelArgs, server: &Server) -> Outcome {
+    let run = number(server, args.run)?;
+    server.send::<serde_json::Value>("POST", &format!("/runs/{run}/cancel"), "application/json", &())?;
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        let status: StatusView = server.get(&format!("/runs/{run}"))?;
+        if status.run.state.is_final() {
+            print(&format!("run {run} is {}\n", status.run.state));
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Err(format!("run {run} was asked to stop but has not within {} s", PATIENCE.as_secs()))
 }

@@ -1,10 +1,13 @@
 //! `catena logs`
 
+use super::cluster::number;
 use super::inspect::{find_run, open, wait};
 use super::{Outcome, print};
 use crate::arguments::{Arguments, LogsArgs};
+use crate::remote::Server;
 use catena_model::Name;
 use catena_model::chain::{ChainState, ProcessChain};
+use catena_server::{ChainView, log_file};
 use catena_store::{ChainFilter, Run, SqliteStore, Store};
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,6 +28,9 @@ struct TaskLog {
 }
 
 pub(crate) fn logs(args: &LogsArgs, arguments: &Arguments) -> Outcome {
+    if let Some(server) = Server::find(arguments) {
+        return remote_logs(args, &server);
+    }
     let (state, store) = open(arguments)?;
     let run = find_run(&store, args.run)?;
     let directory = state.run_directory(run.id).join("logs");
@@ -75,8 +81,7 @@ fn task_logs(
                 if !args.tasks.is_empty() && !args.tasks.iter().any(|pattern| matches(pattern, &task.id)) {
                     continue;
                 }
-                let base = directory.join(format!("{}-{}-{i}.log", record.key.seq, record.attempt));
-                let files = ["out", "err"].map(|e| base.with_extension(e));
+                let files = [false, true].map(|e| log_file(directory, record.key.seq, record.attempt, i, e));
                 out.push(TaskLog { name: task.id.clone(), attempt: record.attempt, files });
             }
         }
@@ -89,6 +94,72 @@ fn matches(pattern: &str, name: &str) -> bool {
         return name.starts_with(before) && name.len() >= before.len() + after.len() && name.ends_with(after);
     }
     name == pattern || name.split('$').next() == Some(pattern)
+}
+
+/// Shows logs that a server has. With `--follow`, one task after the other until it ends.
+fn remote_logs(args: &LogsArgs, server: &Server) -> Outcome {
+    let run = number(server, args.run)?;
+    let mut any = false;
+    let mut from = 0;
+    loop {
+        let page: Vec<ChainView> = server.get(&format!("/runs/{run}/chains?limit={PAGE}&from={from}"))?;
+        let Some(last) = page.last() else { break };
+        from = last.chain + 1;
+        for chain in page {
+            if chain.attempt == 0 || (args.failed && chain.state != ChainState::Failed) {
+                continue;
+            }
+            for (i, task) in chain.tasks.iter().enumerate() {
+                if !args.tasks.is_empty() && !args.tasks.iter().any(|pattern| matches(pattern, task)) {
+                    continue;
+                }
+                for (stream, name) in [("out", "stdout"), ("err", "stderr")] {
+                    let follow = if args.follow { "&follow=true" } else { "" };
+                    let query = format!("task={i}&attempt={}&stream={stream}{follow}", chain.attempt);
+                    let log = server.stream(&format!("/runs/{run}/chains/{}/log?{query}", chain.chain))?;
+                    any |= show_stream(log, task, chain.attempt, name, args);
+                }
+            }
+        }
+    }
+    if !any {
+        eprintln!("no task of this run has written anything");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a log as it comes. Returns whether there was anything.
+fn show_stream(mut log: impl Read, task: &Name, attempt: u32, stream: &str, args: &LogsArgs) -> bool {
+    let mut any = false;
+    let mut chunk = vec![0; 64 << 10];
+    let mut kept = Vec::new();
+    while let Ok(n) = log.read(&mut chunk)
+        && n > 0
+    {
+        if !any {
+            print(&heading(task, attempt, stream));
+        }
+        any = true;
+        if args.tail.is_some() && !args.follow {
+            kept.extend_from_slice(&chunk[..n]);
+        } else {
+            print(&String::from_utf8_lossy(&chunk[..n]));
+        }
+    }
+    if let (Some(n), false) = (args.tail, kept.is_empty()) {
+        print(&tail(&String::from_utf8_lossy(&kept), n));
+    }
+    any
+}
+
+fn heading(task: &str, attempt: u32, stream: &str) -> String {
+    let attempt = if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+    format!("==> {task}{attempt} {stream} <==\n")
+}
+
+fn tail(text: &str, n: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(n)..].join("\n") + "\n"
 }
 
 /// Prints what is new in a log. Returns whether there was anything.
@@ -112,11 +183,9 @@ fn show_file(
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if before.is_none() {
         if let Some(n) = args.tail {
-            let lines: Vec<&str> = text.lines().collect();
-            text = lines[lines.len().saturating_sub(n)..].join("\n") + "\n";
+            text = tail(&text, n);
         }
-        let attempt = if log.attempt > 1 { format!(" (attempt {})", log.attempt) } else { String::new() };
-        print(&format!("==> {}{attempt} {stream} <==\n", log.name));
+        print(&heading(&log.name, log.attempt, stream));
     }
     print(&text);
     true

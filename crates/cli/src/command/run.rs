@@ -4,6 +4,7 @@ use super::{EXIT_CANCELLED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Outcome, 
 use crate::arguments::{AgentArgs, Arguments, RetryArgs, RunArgs, ShowArgs};
 use crate::display::Display;
 use crate::project::{find_config, load_source};
+use crate::remote::Server;
 use catena_agent::{AgentConfig, Cache, Mode, Roster, end_leftovers};
 use catena_bus::LocalBus;
 use catena_model::chain::RunId;
@@ -92,6 +93,9 @@ pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
 }
 
 pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
+    if let Some(server) = Server::find(arguments) {
+        return super::cluster::retry(args, &server);
+    }
     let look = StateDirectory::look(&arguments.state).map_err(|e| e.to_string())?;
     let store = look.store().map_err(|e| e.to_string())?;
     let run = super::inspect::find_run(&store, args.run)?;

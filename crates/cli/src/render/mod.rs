@@ -1,5 +1,6 @@
 //! Pictures: graphs of workflows and timelines of runs.
 
 pub(crate) mod graph;
+pub(crate) mod lanes;
 mod layout;
 pub(crate) mod timeline;
