@@ -161,6 +161,11 @@ struct ClassState {
 }
 
 impl ClassState {
+    /// How many chains wait besides those that are claimed in this step.
+    fn left(&self, key: &Name, claimed: &BTreeMap<Name, u64>) -> u64 {
+        self.registered.saturating_sub(claimed.get(key).copied().unwrap_or(0))
+    }
+
     /// The priority of the first waiting chain, raised by the time it has waited.
     fn level(&self, now: i64, aging: Duration) -> i64 {
         (self.rank.saturating_add(now)).div_euclid((aging.as_millis() as i64).max(1))
@@ -423,17 +428,9 @@ impl Scheduler {
         commands
     }
 
-    fn left(&self, class: &ClassState, key: &Name, claimed: &BTreeMap<Name, u64>) -> u64 {
-        let claimed = claimed.get(key).copied().unwrap_or(0);
-        if self.settings.policy == Policy::Steep && claimed > 0 {
-            return 0;
-        }
-        class.registered.saturating_sub(claimed)
-    }
-
     /// Whether there is anything for agents of a kind.
     fn could_choose(&self, kind: usize, claimed: &BTreeMap<Name, u64>) -> bool {
-        self.classes.iter().any(|(key, c)| c.slots[kind] > 0 && self.left(c, key, claimed) > 0)
+        self.classes.iter().any(|(key, c)| c.slots[kind] > 0 && c.left(key, claimed) > 0)
     }
 
     /// The class that an agent takes next, and how many chains of it.
@@ -441,7 +438,7 @@ impl Scheduler {
         let agent = self.agents.get(id)?;
         let room = 1.0 + agent.ahead(&self.settings) - agent.load;
         let able = self.classes.iter().filter_map(|(key, c)| {
-            let left = self.left(c, key, claimed);
+            let left = c.left(key, claimed);
             let fits = (room * c.slots[kind] as f64 + 1e-9) as u64;
             (left > 0 && fits > 0).then_some((key, c, left.min(fits), left))
         });
@@ -470,7 +467,8 @@ impl Scheduler {
         });
         let (key, class, n, left) = best?;
         if self.settings.policy == Policy::Steep {
-            return Some((key.clone(), 1));
+            // One agent per set and step. Who would like the same set has to wait for the next step.
+            return (!claimed.contains_key(key)).then(|| (key.clone(), 1));
         }
         // What an agent can start at once it gets; of what it would only queue, no more than its share.
         let able = self.kinds.iter().zip(&class.slots).filter(|(_, slots)| **slots > 0);

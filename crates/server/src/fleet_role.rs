@@ -111,7 +111,8 @@ impl FleetRole {
 
     /// Goes on where another one has stopped.
     async fn begin(&mut self) -> Result<(), StoreError> {
-        let prefix = format!("{}-", self.member.id);
+        // Names are never used again, also not by the next one on duty.
+        let prefix = format!("m{:x}-", self.member.now() / 100);
         self.fleet = Fleet::new(self.setup.setups.clone(), self.setup.pools.clone(), &prefix);
         self.machines.clear();
         for machine in self.member.store.machines().await? {

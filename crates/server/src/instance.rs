@@ -7,6 +7,7 @@ use crate::http::{Front, HttpSetup};
 use crate::member::Member;
 use crate::places::Places;
 use crate::scheduler_role::SchedulerRole;
+use crate::state::StateDirectory;
 use catena_agent::{AgentConfig, Cache, Roster};
 use catena_bus::Bus;
 use catena_model::Name;
@@ -74,8 +75,8 @@ pub struct AgentSetup {
     pub config: AgentConfig,
     /// Where it remembers results.
     pub cache: Option<Arc<Cache>>,
-    /// Where it notes its processes.
-    pub directory: PathBuf,
+    /// Where it notes its processes. No other agent may use it.
+    pub directory: StateDirectory,
     /// How it behaves.
     pub remote: RemoteOptions,
 }
@@ -111,12 +112,15 @@ pub async fn serve(setup: InstanceSetup, stop: watch::Receiver<bool>) -> Result<
     let mut tasks: JoinSet<Result<(), StoreError>> = JoinSet::new();
     let has = |role| setup.roles.contains(&role);
     if let Some(agent) = setup.agent {
-        let role = AgentRole::start(agent.config, agent.cache, Roster::create(&agent.directory), setup.bus.clone());
-        let role = role.marked(agent.directory);
+        let directory = agent.directory;
+        let roster = Roster::create(directory.path());
+        let role = AgentRole::start(agent.config, agent.cache, roster, setup.bus.clone());
+        let role = role.marked(directory.path().to_path_buf());
         let (remote, stop) = (agent.remote, stop.clone());
         let incarnation = incarnation();
         tasks.spawn(async move {
             role.run_remote(remote, incarnation, stop).await;
+            drop(directory);
             Ok(())
         });
     }

@@ -149,13 +149,14 @@ impl Starter<'_> {
     ) -> Result<AgentSetup, String> {
         let config = &self.config;
         let directory = config.state.join("agents").join(name.as_str());
-        std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-        let ended = end_leftovers(&directory);
+        let directory =
+            StateDirectory::own(&directory, &format!("agent {name}")).map_err(|e| e.to_string())?;
+        let ended = end_leftovers(directory.path());
         if ended > 0 {
             eprintln!("{ended} tasks of a killed agent were still running and have been ended");
         }
         let cache = if config.agent.cache && !self.agent.no_cache {
-            Some(Arc::new(Cache::open(&directory.join("cache.db")).map_err(|e| e.to_string())?))
+            Some(Arc::new(Cache::open(&directory.cache_file()).map_err(|e| e.to_string())?))
         } else {
             None
         };
