@@ -1,0 +1,195 @@
+//! What is lost when parts of a cluster die: nothing.
+
+use crate::{QUICK, assert_succeeded, counting, executions, small, start, status, submit, wait_for_chains};
+use catena_testbed::{Cluster, wait_until};
+use std::time::{Duration, Instant};
+
+/// A cluster in which every role has two instances.
+fn redundant(agents: usize) -> Cluster {
+    let mut cluster = start(QUICK);
+    cluster.serve("http", "http", &[]).unwrap();
+    for n in 1..=2 {
+        cluster.serve(&format!("controller{n}"), "controller", &[]).unwrap();
+        cluster.serve(&format!("scheduler{n}"), "scheduler", &[]).unwrap();
+    }
+    for n in 0..agents {
+        cluster.agent(&format!("a{n}"), &[], &[]).unwrap();
+    }
+    cluster.wait_for_agents(agents).unwrap();
+    cluster
+}
+
+#[test]
+fn the_chains_of_a_killed_agent_run_elsewhere_without_using_up_retries() {
+    let mut cluster = small(2);
+    counting(&cluster, "work", 8, 0.5);
+    let run = submit(&cluster, "work.yaml");
+    wait_for_chains(&cluster, run, 2);
+    cluster.kill("a0");
+    assert_succeeded(&cluster, run, 8);
+    let counts = executions(&cluster, "work");
+    assert_eq!(counts.len(), 8);
+    assert!(counts.iter().sum::<usize>() <= 10, "only what was running runs again: {counts:?}");
+}
+
+#[test]
+fn an_agent_that_is_asked_to_stop_gives_its_chains_back_at_once() {
+    let mut cluster = small(2);
+    counting(&cluster, "work", 8, 0.5);
+    let run = submit(&cluster, "work.yaml");
+    wait_for_chains(&cluster, run, 2);
+    cluster.instance("a1").unwrap().stop();
+    assert_succeeded(&cluster, run, 8);
+}
+
+#[test]
+fn an_agent_that_is_started_again_is_a_new_one() {
+    let mut cluster = small(1);
+    counting(&cluster, "work", 6, 0.5);
+    let run = submit(&cluster, "work.yaml");
+    wait_for_chains(&cluster, run, 1);
+    cluster.start_again("a0").unwrap();
+    assert_succeeded(&cluster, run, 6);
+}
+
+#[test]
+fn killed_schedulers_and_controllers_are_replaced_and_nothing_runs_twice() {
+    let mut cluster = redundant(3);
+    counting(&cluster, "work", 60, 0.2);
+    let run = submit(&cluster, "work.yaml");
+    for (done, victim) in [(5, "scheduler1"), (15, "controller1"), (25, "scheduler2"), (35, "controller2")] {
+        wait_for_chains(&cluster, run, done);
+        cluster.kill(victim);
+        std::thread::sleep(Duration::from_millis(500));
+        cluster.start_again(victim).unwrap();
+    }
+    assert_succeeded(&cluster, run, 60);
+    assert_eq!(executions(&cluster, "work"), [1; 60], "agents keep what they have\n{}", cluster.logs());
+}
+
+#[test]
+fn a_database_that_goes_away_is_waited_for() {
+    let mut cluster = redundant(2);
+    counting(&cluster, "work", 40, 0.2);
+    let run = submit(&cluster, "work.yaml");
+    wait_for_chains(&cluster, run, 5);
+    cluster.postgres.kill();
+    std::thread::sleep(Duration::from_secs(3));
+    cluster.postgres.start_again().unwrap();
+    let back = Instant::now();
+    wait_for_chains(&cluster, run, 20);
+    eprintln!("progress {:?} after the return of the database", back.elapsed());
+    assert_succeeded(&cluster, run, 40);
+    assert_eq!(executions(&cluster, "work"), [1; 40], "{}", cluster.logs());
+}
+
+#[test]
+fn a_bus_that_goes_away_is_waited_for() {
+    let mut cluster = redundant(2);
+    counting(&cluster, "work", 40, 0.2);
+    let run = submit(&cluster, "work.yaml");
+    wait_for_chains(&cluster, run, 5);
+    cluster.nats.kill();
+    std::thread::sleep(Duration::from_secs(3));
+    cluster.nats.start_again().unwrap();
+    assert_succeeded(&cluster, run, 40);
+    let counts = executions(&cluster, "work");
+    assert_eq!(counts.len(), 40);
+    assert_eq!(counts.iter().sum::<usize>(), 40, "{counts:?}\n{}", cluster.logs());
+}
+
+#[test]
+fn everything_can_be_killed_at_once_and_goes_on_by_itself() {
+    let mut cluster = small(2);
+    counting(&cluster, "work", 30, 0.2);
+    let run = submit(&cluster, "work.yaml");
+    wait_for_chains(&cluster, run, 5);
+    let all = ["main", "a0", "a1"];
+    for name in all {
+        cluster.kill(name);
+    }
+    cluster.postgres.kill();
+    cluster.nats.kill();
+    cluster.postgres.start_again().unwrap();
+    cluster.nats.start_again().unwrap();
+    for name in all {
+        cluster.start_again(name).unwrap();
+    }
+    assert_succeeded(&cluster, run, 30);
+    assert_eq!(executions(&cluster, "work").len(), 30);
+}
+
+#[test]
+fn a_bus_that_loses_every_message_only_makes_things_slower() {
+    let settings = "lease: 3s\nlook: 200ms\nagent: {cpus: 2, memory: 1 GiB, cache: false}\nbus: {loss: 1.0, url: nats://127.0.0.1:1}\n";
+    let mut cluster = start("");
+    let config = cluster.path().join("catena.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let without: Vec<&str> = text.lines().filter(|l| !l.starts_with("bus:")).collect();
+    std::fs::write(&config, without.join("\n") + "\n" + settings).unwrap();
+    cluster.serve("main", "http,controller,scheduler", &[]).unwrap();
+    cluster.agent("a0", &[], &[]).unwrap();
+    cluster.agent("a1", &[], &[]).unwrap();
+    cluster.wait_for_agents(2).unwrap();
+    counting(&cluster, "work", 12, 0.05);
+    let run = submit(&cluster, "work.yaml");
+    assert_succeeded(&cluster, run, 12);
+    assert_eq!(executions(&cluster, "work"), [1; 12]);
+}
+
+#[test]
+fn a_bus_that_loses_half_of_its_messages_costs_nothing_but_time() {
+    let mut cluster = start(QUICK);
+    cluster.serve("main", "http,controller,scheduler", &["--set", "bus.loss=0.5"]).unwrap();
+    for n in 0..2 {
+        cluster.agent(&format!("a{n}"), &[], &["--set", "bus.loss=0.5"]).unwrap();
+    }
+    cluster.wait_for_agents(2).unwrap();
+    counting(&cluster, "work", 20, 0.05);
+    let run = submit(&cluster, "work.yaml");
+    assert_succeeded(&cluster, run, 20);
+    assert_eq!(executions(&cluster, "work"), [1; 20], "{}", cluster.logs());
+}
+
+#[test]
+fn an_agent_that_slept_too_long_is_refused() {
+    let mut cluster = small(2);
+    counting(&cluster, "work", 2, 1.0);
+    let run = submit(&cluster, "work.yaml");
+    wait_until(Duration::from_secs(20), || {
+        status(&cluster, run).filter(|s| s["chains"]["running"].as_u64() == Some(2))
+    })
+    .unwrap();
+    cluster.signal("a0", rustix::process::Signal::STOP);
+    assert_succeeded(&cluster, run, 2);
+    cluster.signal("a0", rustix::process::Signal::CONT);
+    // It comes back, its late result does not count, and it is useful again.
+    counting(&cluster, "more", 6, 0.3);
+    cluster.wait_for_agents(2).unwrap();
+    let more = submit(&cluster, "more.yaml");
+    assert_succeeded(&cluster, more, 6);
+    assert_eq!(status(&cluster, run).unwrap()["chains"]["succeeded"], 2);
+}
+
+#[test]
+fn a_chain_that_kills_its_agents_is_given_up() {
+    let mut cluster = start(QUICK);
+    cluster.serve("main", "http,controller,scheduler", &[]).unwrap();
+    let text = "catena: 1\nsteps:\n  poison: {run: \"kill -9 $PPID\"}\n";
+    std::fs::write(cluster.path().join("poison.yaml"), text).unwrap();
+    cluster.agent("a0", &[], &[]).unwrap();
+    cluster.wait_for_agents(1).unwrap();
+    let run = submit(&cluster, "poison.yaml");
+    let start = Instant::now();
+    while status(&cluster, run).is_none_or(|s| s["state"] == "running") {
+        assert!(start.elapsed() < Duration::from_secs(60), "{}", cluster.logs());
+        if !cluster.instance("a0").unwrap().is_alive() {
+            cluster.start_again("a0").unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let end = status(&cluster, run).unwrap();
+    assert_eq!(end["state"], "failed", "{end:#}");
+    let message = end["failures"][0]["failure"]["message"].as_str().unwrap();
+    assert!(message.contains("agents were lost"), "{message}");
+}

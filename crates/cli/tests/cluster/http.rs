@@ -1,0 +1,121 @@
+//! Who may do what over HTTP, and what is refused.
+
+use crate::small;
+use catena_testbed::wait_until;
+use serde_json::Value;
+use std::process::Command;
+use std::time::Duration;
+
+fn call(method: &str, url: &str, token: Option<&str>, body: &str) -> (u16, String) {
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let mut request = ureq::http::Request::builder().method(method).uri(url);
+    if let Some(token) = token {
+        request = request.header("Authorization", format!("Bearer {token}"));
+    }
+    let mut response = agent.run(request.header("Content-Type", "application/json").body(body).unwrap()).unwrap();
+    let status = response.status().as_u16();
+    (status, response.body_mut().read_to_string().unwrap_or_default())
+}
+
+#[test]
+fn nobody_without_a_good_token_gets_anywhere() {
+    let cluster = small(0);
+    let (status, text) = call("GET", &format!("{}/openapi.json", cluster.url()), None, "");
+    assert_eq!(status, 200);
+    let api: Value = serde_json::from_str(&text).unwrap();
+    let create = |name: &str, role: &str| {
+        let config = cluster.path().join("catena.yaml");
+        let args = ["token", "create", name, "--role", role, "--config", config.to_str().unwrap()];
+        cluster.ask(&args).unwrap().trim().to_owned()
+    };
+    let (viewer, agent) = (create("someone", "viewer"), create("worker", "agent"));
+    let mut requests = 0;
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let method = method.to_uppercase();
+            let url = format!("{}{}", cluster.url(), path.replace("{id}", "1").replace("{chain}", "0"));
+            if path == "/health" {
+                continue;
+            }
+            requests += 1;
+            assert_eq!(call(&method, &url, None, "{}").0, 401, "{method} {path}");
+            assert_eq!(call(&method, &url, Some("nothing"), "{}").0, 401, "{method} {path}");
+            if method != "GET" {
+                assert_eq!(call(&method, &url, Some(&viewer), "{}").0, 403, "{method} {path}");
+            }
+            if !path.ends_with("/visit") {
+                assert_eq!(call(&method, &url, Some(&agent), "{}").0, 403, "{method} {path}");
+            }
+        }
+    }
+    assert!(requests > 20, "{requests}");
+    let config = cluster.path().join("catena.yaml");
+    cluster.ask(&["token", "revoke", "someone", "--config", config.to_str().unwrap()]).unwrap();
+    assert_eq!(call("GET", &format!("{}/runs", cluster.url()), Some(&viewer), "").0, 401);
+}
+
+#[test]
+fn requests_are_answered_and_mistakes_explained() {
+    let cluster = small(1);
+    let token = cluster.token().unwrap();
+    let url = |path: &str| format!("{}{path}", cluster.url());
+    let get = |path: &str| call("GET", &url(path), Some(&token), "");
+    assert_eq!(call("GET", &url("/health"), None, "").0, 200);
+    assert!(call("GET", &url("/docs"), None, "").1.contains("/runs/{id}/chains"));
+    let workflow = "catena: 1\nname: first\nsteps:\n  a: {run: \"echo one; echo two >&2\"}\n";
+    let (status, text) = call("POST", &url("/runs"), Some(&token), workflow);
+    assert_eq!((status, text.as_str()), (201, "{\"run\":1}"));
+    let over = || (serde_json::from_str::<Value>(&get("/runs/1").1).ok()?["state"] == "succeeded").then_some(());
+    wait_until(Duration::from_secs(20), over).unwrap();
+    assert_eq!(get("/runs/1/workflow").1, workflow);
+    let chain: Value = serde_json::from_str(&get("/runs/1/chains/0").1).unwrap();
+    assert_eq!((&chain["state"], &chain["tasks"][0]), (&"succeeded".into(), &"a".into()));
+    assert_eq!(get("/runs/1/chains/0/log").1, "one\n");
+    assert_eq!(get("/runs/1/chains/0/log?stream=err&follow=true").1, "two\n");
+    assert!(get("/search?q=first+state:succeeded").1.contains("\"run\":1"));
+    assert_eq!(get("/search?q=state:failed").1, "[]");
+    let metrics = get("/metrics").1;
+    assert!(metrics.contains("catena_runs{state=\"succeeded\"} 1") && metrics.contains("catena_agents 1"), "{metrics}");
+    assert!(get("/instances").1.contains("scheduler"));
+    assert!(get("/runs/1/events").1.contains("\"event\":\"ended\""));
+    // Mistakes.
+    let (status, text) = call("POST", &url("/runs"), Some(&token), "catena: 1\nsteps:\n  a: {rum: x}\n");
+    assert_eq!(status, 422, "{text}");
+    assert!(text.contains("did you mean") && text.contains("\"line\":3"), "{text}");
+    assert_eq!(call("POST", &url("/runs"), Some(&token), "\u{0}{{{").0, 422);
+    assert_eq!(get("/runs/77").0, 404);
+    assert_eq!(get("/nothing").0, 404);
+    assert_eq!(call("POST", &url("/runs/1/cancel"), Some(&token), "").0, 409);
+    assert_eq!(call("PUT", &url("/runs/1/priority"), Some(&token), "{\"priority\": \"high\"}").0, 422);
+    assert_eq!(get("/runs/x").0, 400);
+}
+
+#[test]
+fn nobody_listens_to_the_world_without_tokens() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_catena")).args(arguments).current_dir(dir.path()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run(&["serve", "--listen", "0.0.0.0:0", "--set", "http.open=true"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("http.open"), "{said}");
+}
+
+#[test]
+fn settings_are_checked_before_anything_is_started() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("catena.yaml"), "lease: 5s\nstore: postgres://localhost/x\nfleet: {setups: [{id: a, mox: 2}]}\n").unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_catena")).args(arguments).current_dir(dir.path()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run(&["config", "check"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("catena.yaml:3:25: unknown key `mox`"), "{said}");
+    std::fs::write(dir.path().join("catena.yaml"), "store: postgres://localhost/x\n").unwrap();
+    assert!(run(&["serve"]).1.contains("set `bus`"));
+    assert!(run(&["agent"]).1.contains("set `bus`") || run(&["agent"]).1.contains("needs the `bus`"));
+    std::fs::write(dir.path().join("catena.yaml"), "lease: 5s\n").unwrap();
+    assert_eq!(run(&["config", "check"]).0, Some(0));
+}
