@@ -90,6 +90,8 @@ struct Queue {
     free: Resources,
     running: HashMap<Attempt, (RunId, Arc<Stop>)>,
     idle: usize,
+    /// How often the first waiting chain did not fit and another one was started.
+    passed_by: u32,
     closing: bool,
     last_orphan_check: Instant,
     /// The state directory of the chains seen so far.
@@ -98,6 +100,9 @@ struct Queue {
 
 /// Processes that escape from their task's group are looked for this often.
 const ORPHAN_CHECK: Duration = Duration::from_millis(200);
+
+/// So often a chain that needs more than is free is passed by.
+const MAX_PASSED_BY: u32 = 64;
 
 /// Orders chains by priority, then age.
 type QueueKey = (Reverse<i32>, RunId, u64, u32);
@@ -116,6 +121,7 @@ impl Agent {
             free: config.resources.clone(),
             running: HashMap::new(),
             idle: 0,
+            passed_by: 0,
             closing: false,
             last_orphan_check: Instant::now(),
             state: None,
@@ -272,10 +278,20 @@ impl Queue {
         n
     }
 
-    /// The first waiting chain that fits into what is free.
+    /// The first waiting chain that fits into what is free. One that needs much is not passed by for ever.
     fn next(&mut self) -> Option<Job> {
         let free = &self.free;
-        let key = self.waiting.iter().find(|(_, job)| free.fits(&job.chain.resources)).map(|(k, _)| *k)?;
+        let mut waiting = self.waiting.iter();
+        let (place, key) =
+            waiting.by_ref().enumerate().find(|(_, (_, j))| free.fits(&j.chain.resources)).map(|(i, (k, _))| (i, *k))?;
+        if place > 0 {
+            if self.passed_by >= MAX_PASSED_BY {
+                return None;
+            }
+            self.passed_by += 1;
+        } else {
+            self.passed_by = 0;
+        }
         self.waiting.remove(&key)
     }
 }

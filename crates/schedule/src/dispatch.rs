@@ -43,7 +43,7 @@ pub struct Reconciled {
 }
 
 /// The agents of one scheduler.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Dispatch {
     scheduler: Scheduler,
     agents: BTreeMap<Name, Attached>,
@@ -51,7 +51,7 @@ pub struct Dispatch {
     patience: i64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Attached {
     info: AgentInfo,
     incarnation: u64,

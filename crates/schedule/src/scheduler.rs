@@ -137,7 +137,7 @@ const RECALL_MILLIS: f64 = 50.0;
 const LEARNING: f64 = 0.1;
 
 /// Matches classes with agents.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Scheduler {
     settings: Settings,
     classes: BTreeMap<Name, ClassState>,
@@ -147,7 +147,7 @@ pub struct Scheduler {
     turn: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ClassState {
     class: Class,
     registered: u64,
@@ -173,7 +173,7 @@ impl ClassState {
 }
 
 /// Agents that offer the same.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Kind {
     capabilities: Vec<Name>,
     resources: Resources,
@@ -182,7 +182,7 @@ struct Kind {
     members: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct AgentState {
     info: AgentInfo,
     kind: usize,
@@ -195,7 +195,7 @@ struct AgentState {
     last_assigned: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Assigned {
     count: u64,
     /// How many of them were asked back.
@@ -440,7 +440,7 @@ impl Scheduler {
         let able = self.classes.iter().filter_map(|(key, c)| {
             let left = c.left(key, claimed);
             let fits = (room * c.slots[kind] as f64 + 1e-9) as u64;
-            (left > 0 && fits > 0).then_some((key, c, left.min(fits), left))
+            (left > 0 && c.slots[kind] > 0).then_some((key, c, left.min(fits), left))
         });
         let aging = self.settings.aging;
         let score = |c: &ClassState, left: u64| -> f64 {
@@ -455,8 +455,8 @@ impl Scheduler {
                 }
             }
         };
-        let best = able.max_by(|(ka, a, _, la), (kb, b, _, lb)| {
-            let level = a.level(now, aging).cmp(&b.level(now, aging));
+        let best = able.max_by(|(ka, a, na, la), (kb, b, nb, lb)| {
+            let level = a.level(now, aging).cmp(&b.level(now, aging)).then((*na > 0).cmp(&(*nb > 0)));
             // The paper's agents prefer the first of equal sets; others take turns.
             let fair = if self.settings.policy == Policy::Steep {
                 kb.cmp(ka)
@@ -466,6 +466,10 @@ impl Scheduler {
             level.then_with(|| score(a, *la).total_cmp(&score(b, *lb))).then(fair)
         });
         let (key, class, n, left) = best?;
+        if n == 0 {
+            // It needs more than is free. To fill the gap with something less urgent would be to wait for ever.
+            return None;
+        }
         if self.settings.policy == Policy::Steep {
             // One agent per set and step. Who would like the same set has to wait for the next step.
             return (!claimed.contains_key(key)).then(|| (key.clone(), 1));

@@ -112,7 +112,7 @@ fn settings_are_checked_before_anything_is_started() {
     };
     let (code, said) = run(&["config", "check"]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("catena.yaml:3:25: unknown key `mox`"), "{said}");
+    assert!(said.contains("catena.yaml:3:26: unknown key `mox`"), "{said}");
     std::fs::write(dir.path().join("catena.yaml"), "store: postgres://localhost/x\n").unwrap();
     assert!(run(&["serve"]).1.contains("set `bus`"));
     assert!(run(&["agent"]).1.contains("set `bus`") || run(&["agent"]).1.contains("needs the `bus`"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[test]
 fn a_workflow_is_submitted_watched_and_looked_at() {
     let cluster = small(2);
-    let text = "catena: 1\nname: greetings\ninputs: {names: [anna, boris]}\nsteps:\n  greet:\n    for: n in names\n    run: \"echo hello {n}; echo hello {n} > {out}\"\n    out: \"{n}.txt\"\n  all: {run: \"cat {greet.out[]} > {out}\", out: all.txt}\nresults: {all: \"{all.out}\"}\n";
+    let text = "catena: 1\nname: greetings\ninputs: {names: [anna, boris]}\nsteps:\n  greet:\n    for: n in names\n    run: \"echo hello {n}; echo hello {n} > {out}\"\n    out: \"{n}.txt\"\n  all: {run: \"cat {greet.out} > {out}\", out: all.txt}\nresults: {all: \"{all.out}\"}\n";
     std::fs::write(cluster.path().join("greet.yaml"), text).unwrap();
     let output = cluster.command(&["submit", "greet.yaml", "--wait", "--out", "results"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
