@@ -26,7 +26,9 @@ pub(crate) fn bench(arguments: &[&str]) -> Result<(), String> {
     let peers = match arguments {
         ["local"] => true,
         ["local", "--no-python"] => false,
-        _ => return Err("cargo xtask bench local [--no-python]".to_owned()),
+        ["cluster"] => return crate::cluster::bench(false),
+        ["cluster", "--quick"] => return crate::cluster::bench(true),
+        _ => return Err("cargo xtask bench local [--no-python] | cluster [--quick]".to_owned()),
     };
     install(&[("make", "make"), ("ninja", "ninja-build"), ("xargs", "findutils")])?;
     run(Command::new("cargo").args(["build", "--release"]))?;
@@ -71,7 +73,7 @@ fn table(title: &str, reference: &str, figures: &[Figure]) {
 }
 
 /// Seconds a command takes.
-fn time(command: &mut Command) -> Result<f64, String> {
+pub(crate) fn time(command: &mut Command) -> Result<f64, String> {
     let start = Instant::now();
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     let status = status.map_err(|e| format!("{command:?}: {e}"))?;

@@ -1,6 +1,7 @@
 //! Tasks for working on Catena: `cargo xtask test | bench | docs | deny`.
 
 mod bench;
+mod cluster;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,9 +18,18 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("git", "git"),
 ];
 
+/// Servers that clusters use. Distributions keep those of PostgreSQL off the path.
+const SERVERS: [(&str, &str); 4] = [
+    ("/usr/lib/postgresql/*/bin/initdb", "postgresql"),
+    ("nats-server", "nats-server"),
+    ("ip", "iproute2"),
+    ("nft", "nftables"),
+];
+
 const HELP: &str = "\
 cargo xtask test            install what tests need and run all of them
 cargo xtask bench local     measure against xargs, make, ninja and others (docs/benchmarks.md)
+cargo xtask bench cluster   measure a cluster with PostgreSQL and NATS; --quick for a tenth of it
 cargo xtask docs            build the book (needs mdbook)
 cargo xtask deny            check licences and sources of dependencies (needs cargo-deny)";
 
@@ -56,8 +66,14 @@ fn run(command: &mut Command) -> Result<(), String> {
 }
 
 fn is_on_path(program: &str) -> bool {
+    if let Some((before, after)) = program.split_once("*/") {
+        let versions = std::fs::read_dir(before).into_iter().flatten().flatten();
+        return versions.into_iter().any(|v| v.path().join(after).is_file());
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|d| d.join(program).is_file())
+    // Servers and tools of the system are not on everybody's path.
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(system).any(|d| d.join(program).is_file())
 }
 
 /// Installs packages whose programs are missing.
@@ -90,6 +106,7 @@ fn is_root() -> bool {
 
 fn test(filter: &[&str]) -> Result<(), String> {
     install(&PROGRAMS)?;
+    install(&SERVERS)?;
     if filter.is_empty() {
         run(Command::new("cargo").args(["fmt", "--all", "--check"]))?;
         let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];

@@ -282,8 +282,11 @@ impl Queue {
     fn next(&mut self) -> Option<Job> {
         let free = &self.free;
         let mut waiting = self.waiting.iter();
-        let (place, key) =
-            waiting.by_ref().enumerate().find(|(_, (_, j))| free.fits(&j.chain.resources)).map(|(i, (k, _))| (i, *k))?;
+        let (place, key) = waiting
+            .by_ref()
+            .enumerate()
+            .find(|(_, (_, j))| free.fits(&j.chain.resources))
+            .map(|(i, (k, _))| (i, *k))?;
         if place > 0 {
             if self.passed_by >= MAX_PASSED_BY {
                 return None;

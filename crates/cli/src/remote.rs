@@ -53,8 +53,10 @@ impl Server {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let request = request.header("Content-Type", kind).body(body).map_err(|e| format!("{}: {e}", self.url))?;
-        let mut response = self.agent.run(request).map_err(|e| format!("{} cannot be reached: {e}", self.url))?;
+        let request =
+            request.header("Content-Type", kind).body(body).map_err(|e| format!("{}: {e}", self.url))?;
+        let mut response =
+            self.agent.run(request).map_err(|e| format!("{} cannot be reached: {e}", self.url))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -128,7 +130,8 @@ impl HttpDesk {
 impl Desk for HttpDesk {
     async fn visit(&self, agent: &AgentState) -> Result<Answer, String> {
         let (server, agent) = (self.server.clone(), agent.clone());
-        let visit = move || server.send("POST", &format!("/agents/{}/visit", agent.id), "application/json", &agent);
+        let visit =
+            move || server.send("POST", &format!("/agents/{}/visit", agent.id), "application/json", &agent);
         tokio::task::spawn_blocking(visit).await.map_err(|e| e.to_string())?
     }
 }

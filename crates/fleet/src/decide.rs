@@ -160,10 +160,12 @@ impl Fleet {
         let starting = self.count(|s, m| same(s) && !m.joined);
         let mut room = setup.max.saturating_sub(existing);
         room = room.min(setup.max_create_concurrent.saturating_sub(starting));
-        room = room.min(self.breakers[index].allows(now).saturating_sub(match self.breakers[index].allows(now) {
-            u32::MAX => 0,
-            _ => starting,
-        }));
+        room = room.min(self.breakers[index].allows(now).saturating_sub(
+            match self.breakers[index].allows(now) {
+                u32::MAX => 0,
+                _ => starting,
+            },
+        ));
         for pool in self.pools.iter().filter(|p| p.includes(setup)) {
             if let Some(max) = pool.max {
                 room = room.min(max.saturating_sub(self.count(|s, _| pool.includes(s))));
@@ -209,8 +211,10 @@ impl Fleet {
                 self.machines.remove(&id);
                 "its agent has left".to_owned()
             } else {
-                let reason =
-                    format!("its agent did not join within {} s", self.setups[machine.setup].ready_within.as_secs());
+                let reason = format!(
+                    "its agent did not join within {} s",
+                    self.setups[machine.setup].ready_within.as_secs()
+                );
                 self.failed(&id, reason.clone(), now);
                 reason
             };
@@ -280,9 +284,12 @@ impl Fleet {
     /// Says, once, why nobody can run a class now.
     fn explain(&mut self, class: &Class, able: &[(usize, usize)], now: i64, orders: &mut Vec<Order>) {
         let offers = |a: &Agent| {
-            class.capabilities.iter().all(|c| a.capabilities.contains(c)) && a.resources.fits(&class.resources)
+            class.capabilities.iter().all(|c| a.capabilities.contains(c))
+                && a.resources.fits(&class.resources)
         };
-        if self.agents.values().any(offers) || self.machines.values().any(|m| self.setups[m.setup].slots(class) > 0) {
+        if self.agents.values().any(offers)
+            || self.machines.values().any(|m| self.setups[m.setup].slots(class) > 0)
+        {
             return;
         }
         let reason = if able.is_empty() {
@@ -378,7 +385,8 @@ mod tests {
 
     #[test]
     fn the_best_fit_is_made() {
-        let mut f = Fleet::new(vec![setup("big", &["x", "gpu"], 0, 5), setup("small", &["x"], 0, 1)], Vec::new(), "");
+        let mut f =
+            Fleet::new(vec![setup("big", &["x", "gpu"], 0, 5), setup("small", &["x"], 0, 1)], Vec::new(), "");
         demand(&mut f, &[(&["x"], 2)]);
         assert_eq!(created(&f.decide(0)), [1, 0]);
     }
@@ -445,7 +453,9 @@ mod tests {
         demand(&mut f, &[(&["x"], 1)]);
         let made = ids(&f.decide(0));
         assert!(f.decide(1000).is_empty());
-        assert!(matches!(&f.decide(1001)[..], [Order::Destroy { id, failed: true, .. }, ..] if *id == made[0]));
+        assert!(
+            matches!(&f.decide(1001)[..], [Order::Destroy { id, failed: true, .. }, ..] if *id == made[0])
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Agents as processes of this machine, if wanted each in a network namespace of its own.
 
-use crate::setup::{Network, Setup};
 use crate::Provider;
+use crate::setup::{Network, Setup};
 use async_trait::async_trait;
 use catena_model::Name;
 use rustix::process::{Pid, Signal};
@@ -80,8 +80,11 @@ impl Provider for ProcessProvider {
         let log = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         let errors = log.try_clone().map_err(|e| e.to_string())?;
         let mut command = self.command(id, setup)?;
-        let mut child =
-            command.stdout(log).stderr(errors).spawn().map_err(|e| format!("the agent cannot be started: {e}"))?;
+        let mut child = command
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .map_err(|e| format!("the agent cannot be started: {e}"))?;
         let pid = child.id();
         // Somebody has to take note of its end.
         std::thread::Builder::new()
@@ -116,7 +119,9 @@ impl ProcessProvider {
             let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
             let value = |name: &str| {
                 let mut entries = environment.split(|b| *b == 0);
-                entries.find_map(|e| String::from_utf8_lossy(e).strip_prefix(&format!("{name}=")).map(str::to_owned))
+                entries.find_map(|e| {
+                    String::from_utf8_lossy(e).strip_prefix(&format!("{name}=")).map(str::to_owned)
+                })
             };
             (value(CLUSTER)? == self.cluster).then_some(())?;
             Some((Name::new(value(MACHINE)?), pid))
@@ -126,7 +131,8 @@ impl ProcessProvider {
 
 /// A short name that no other machine has: names of network devices are limited to 15 letters.
 fn device(id: &Name) -> String {
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let hash =
+        id.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     format!("ct{:010x}", hash & 0xff_ffff_ffff)
 }
 

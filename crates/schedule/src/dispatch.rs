@@ -168,7 +168,13 @@ impl Dispatch {
         rank: Option<i64>,
     ) {
         let (asked, got) = (asked as u64, chains.len() as u64);
-        self.scheduler.handle(Event::Claimed { agent: agent.clone(), class: class.clone(), asked, got, rank });
+        self.scheduler.handle(Event::Claimed {
+            agent: agent.clone(),
+            class: class.clone(),
+            asked,
+            got,
+            rank,
+        });
         if let Some(agent) = self.agents.get_mut(agent) {
             agent.live.extend(chains);
         }

@@ -123,7 +123,11 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { policy: Policy::default(), aging: Duration::from_secs(600), look_ahead: Duration::from_millis(50) }
+        Self {
+            policy: Policy::default(),
+            aging: Duration::from_mins(10),
+            look_ahead: Duration::from_millis(50),
+        }
     }
 }
 
@@ -521,7 +525,8 @@ impl Scheduler {
     /// Names the classes that nobody can ever run, once.
     fn complain(&mut self, commands: &mut Vec<Command>) {
         let kinds = &self.kinds;
-        let possible = |c: &ClassState| kinds.iter().zip(&c.slots).any(|(k, slots)| k.members > 0 && *slots > 0);
+        let possible =
+            |c: &ClassState| kinds.iter().zip(&c.slots).any(|(k, slots)| k.members > 0 && *slots > 0);
         let hopeless: Vec<Name> = self
             .classes
             .iter()
@@ -714,7 +719,7 @@ mod tests {
         s.handle(registered(&a, 40, 0));
         s.handle(registered(&b, 20, 0));
         let claims = claims(&s.decide(0));
-        assert!(claims.iter().any(|(id, class, _)| id == "both" && *class == b.key().to_string()));
+        assert!(claims.iter().any(|(id, class, _)| id == "both" && *class == b.key().as_str()));
     }
 
     #[test]

@@ -46,14 +46,36 @@ struct Store {
 #[derive(Clone, Debug)]
 enum Said {
     /// To a scheduler, or to all: everything an agent knows.
-    State { to: Option<usize>, agent: usize, incarnation: u64, holding: Vec<Attempt>, ended: Vec<Attempt> },
+    State {
+        to: Option<usize>,
+        agent: usize,
+        incarnation: u64,
+        holding: Vec<Attempt>,
+        ended: Vec<Attempt>,
+    },
     /// To a scheduler: these have ended.
-    Report { to: usize, agent: usize, ended: Vec<Attempt> },
+    Report {
+        to: usize,
+        agent: usize,
+        ended: Vec<Attempt>,
+    },
     /// To an agent.
-    Attached { to: usize, scheduler: usize },
-    Assign { to: usize, attempts: Vec<Attempt> },
-    Known { to: usize, attempts: Vec<Attempt> },
-    Void { to: usize, attempts: Vec<Attempt> },
+    Attached {
+        to: usize,
+        scheduler: usize,
+    },
+    Assign {
+        to: usize,
+        attempts: Vec<Attempt>,
+    },
+    Known {
+        to: usize,
+        attempts: Vec<Attempt>,
+    },
+    Void {
+        to: usize,
+        attempts: Vec<Attempt>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -130,7 +152,11 @@ impl World {
     fn count_waiting(&mut self, scheduler: usize) {
         let waiting = self.store.chains.iter().filter(|c| matches!(c.is, ChainIs::Waiting)).count() as u64;
         if let Some(dispatch) = &mut self.schedulers[scheduler] {
-            dispatch.scheduler().handle(Event::Waiting { class: Class::of(&chain()), count: waiting, rank: 0 });
+            dispatch.scheduler().handle(Event::Waiting {
+                class: Class::of(&chain()),
+                count: waiting,
+                rank: 0,
+            });
         }
     }
 
@@ -407,7 +433,8 @@ impl World {
                 }
             }
             // Death is noticed: who has no living scheduler gets one, whose start is gone loses what it had.
-            let adopts: Vec<Step> = self.steps().into_iter().filter(|s| matches!(s, Step::Adopt(..))).collect();
+            let adopts: Vec<Step> =
+                self.steps().into_iter().filter(|s| matches!(s, Step::Adopt(..))).collect();
             if let Some(step) = adopts.first() {
                 self.take(*step);
             }

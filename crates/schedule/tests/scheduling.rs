@@ -23,7 +23,8 @@ fn class(n: usize) -> Class {
 }
 
 fn agent(n: usize) -> AgentInfo {
-    let (capabilities, cpus) = [(vec!["a"], 1), (vec!["b"], 2), (vec!["a", "b"], 3), (vec![], 4)][n % 4].clone();
+    let (capabilities, cpus) =
+        [(vec!["a"], 1), (vec!["b"], 2), (vec!["a", "b"], 3), (vec![], 4)][n % 4].clone();
     AgentInfo {
         id: Name::new(format!("agent{n}")),
         capabilities: capabilities.into_iter().map(Name::new).collect(),
@@ -47,8 +48,11 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
-        (0..4usize, 1..9u64, -3..4i64)
-            .prop_map(|(class, count, priority)| Happening::Register { class, count, priority }),
+        (0..4usize, 1..9u64, -3..4i64).prop_map(|(class, count, priority)| Happening::Register {
+            class,
+            count,
+            priority
+        }),
         (0..6usize).prop_map(Happening::Join),
         (0..6usize).prop_map(Happening::Leave),
         any::<u32>().prop_map(Happening::End),
@@ -183,7 +187,13 @@ fn nothing_waits_for_ever() {
             if let Command::Claim { agent, class, limit } = command {
                 served |= class == low.key();
                 let (asked, got) = (limit as u64, limit as u64);
-                s.handle(Event::Claimed { agent: agent.clone(), class: class.clone(), asked, got, rank: None });
+                s.handle(Event::Claimed {
+                    agent: agent.clone(),
+                    class: class.clone(),
+                    asked,
+                    got,
+                    rank: None,
+                });
                 s.handle(Event::Ended { agent, class, millis: Some(200.0) });
             }
         }

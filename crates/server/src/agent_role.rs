@@ -215,7 +215,8 @@ impl Remote {
                 self.busy = Instant::now();
             }
             let idle = self.busy.elapsed();
-            if self.leaving && self.bond.is_idle() || options.idle_shutdown.is_some_and(|limit| idle >= limit) {
+            if self.leaving && self.bond.is_idle() || options.idle_shutdown.is_some_and(|limit| idle >= limit)
+            {
                 return;
             }
         }
@@ -224,10 +225,8 @@ impl Remote {
     async fn handle(&mut self, message: Message) {
         let now = self.clock.now();
         match message {
-            Message::Attached { scheduler } => {
-                if self.bond.attached(&scheduler, now) {
-                    self.say(Address::Scheduler(scheduler), true).await;
-                }
+            Message::Attached { scheduler } if self.bond.attached(&scheduler, now) => {
+                self.say(Address::Scheduler(scheduler), true).await;
             }
             Message::Assign { chains, context } => self.take(chains, &context),
             Message::Known(attempts) => self.bond.known(&attempts, now),

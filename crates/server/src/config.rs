@@ -152,7 +152,8 @@ impl Config {
         };
         let mut diags = Diagnostics::default();
         let nodes = parse_yaml(&text, 0, &mut diags);
-        let place = |span: Span, what: &str| format!("{}:{}:{}: {what}", file.display(), span.line, span.column);
+        let place =
+            |span: Span, what: &str| format!("{}:{}:{}: {what}", file.display(), span.line, span.column);
         if !diags.is_empty() {
             return diags.iter().map(|d| place(d.span, &d.message)).collect();
         }
@@ -208,9 +209,11 @@ impl Config {
 
     fn set(&mut self, setting: &str, value: &Node, directory: &Path) -> Result<(), Mistake> {
         let fail = |what: String| (Some(value.span), what);
-        let text = || value.as_str().map(str::to_owned).ok_or_else(|| fail(format!("`{setting}` must be a text")));
+        let text =
+            || value.as_str().map(str::to_owned).ok_or_else(|| fail(format!("`{setting}` must be a text")));
         let number = || {
-            let number = value.as_str().and_then(|s| s.parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0);
+            let number =
+                value.as_str().and_then(|s| s.parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0);
             number.ok_or_else(|| fail(format!("`{setting}` must be a number")))
         };
         let duration =
@@ -225,7 +228,8 @@ impl Config {
             "services" => self.services = texts(value).map(|f| directory.join(f)).collect(),
             "macros" => self.macros = texts(value).map(|f| directory.join(f)).collect(),
             "roles" => {
-                let names = texts(value).flat_map(|t| t.split(',').map(|r| r.trim().to_owned()).collect::<Vec<_>>());
+                let names =
+                    texts(value).flat_map(|t| t.split(',').map(|r| r.trim().to_owned()).collect::<Vec<_>>());
                 self.roles = names.map(|r| r.parse().map_err(fail)).collect::<Result<_, _>>()?;
             }
             "state" => self.state = directory.join(text()?),
@@ -284,11 +288,14 @@ impl Config {
         let mut found = Vec::new();
         if !self.bus.url.is_empty() && self.store.is_none() && self.roles.iter().any(|r| *r != Role::Agent) {
             found.push(
-                "`bus` is set but `store` is not: instances that share a bus must share a database".to_owned(),
+                "`bus` is set but `store` is not: instances that share a bus must share a database"
+                    .to_owned(),
             );
         }
         if self.store.is_some() && self.bus.url.is_empty() {
-            found.push("`store` is set but `bus` is not: set `bus` to the address of a NATS server".to_owned());
+            found.push(
+                "`store` is set but `bus` is not: set `bus` to the address of a NATS server".to_owned(),
+            );
         }
         if self.lease < Duration::from_millis(300) {
             found.push("`lease` must be at least 300 ms".to_owned());
@@ -304,7 +311,10 @@ impl Config {
                 found.push(format!("setup `{}`: `min` is more than `max`", setup.id));
             }
             if setup.provider != "process" {
-                found.push(format!("setup `{}`: unknown provider `{}`; known is `process`", setup.id, setup.provider));
+                found.push(format!(
+                    "setup `{}`: unknown provider `{}`; known is `process`",
+                    setup.id, setup.provider
+                ));
             }
         }
         found
@@ -417,7 +427,9 @@ fn read_setup(node: &Node) -> Result<Setup, Mistake> {
 fn read_network(node: &Node) -> Result<Network, Mistake> {
     let get = |key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
     match (get("bridge"), get("prefix")) {
-        (Some(bridge), Some(prefix)) if prefix.split('.').filter(|p| p.parse::<u8>().is_ok()).count() == 3 => {
+        (Some(bridge), Some(prefix))
+            if prefix.split('.').filter(|p| p.parse::<u8>().is_ok()).count() == 3 =>
+        {
             Ok(Network { bridge, prefix })
         }
         _ => Err((
@@ -458,9 +470,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("catena.yaml");
         std::fs::write(&file, text).unwrap();
-        Config::read(&file).map_err(|all| {
-            all.iter().map(|m| m.replace(&format!("{}:", file.display()), "")).collect()
-        })
+        Config::read(&file)
+            .map_err(|all| all.iter().map(|m| m.replace(&format!("{}:", file.display()), "")).collect())
     }
 
     #[test]
@@ -487,7 +498,11 @@ mod tests {
         )
         .unwrap_err();
         assert_eq!(mistakes.len(), 5, "{mistakes:#?}");
-        assert!(mistakes[0].starts_with("1:1: unknown setting `rolls`; did you mean `roles`?"), "{}", mistakes[0]);
+        assert!(
+            mistakes[0].starts_with("1:1: unknown setting `rolls`; did you mean `roles`?"),
+            "{}",
+            mistakes[0]
+        );
         assert!(mistakes[1].starts_with("2:8: `lease`"), "{}", mistakes[1]);
         assert!(mistakes[2].contains("`http.listen`"), "{}", mistakes[2]);
         assert!(mistakes[3].starts_with("7:15: unknown key `maxx`; did you mean `max`?"), "{}", mistakes[3]);
@@ -497,7 +512,8 @@ mod tests {
     #[test]
     fn the_environment_comes_after_the_file_and_the_command_line_after_both() {
         let mut config = read("look: 5s\nlease: 6s\nhttp: {listen: 'a:1', maxRequest: 1 MiB}").unwrap();
-        let variables = [("CATENA_LOOK", "7s"), ("CATENA_HTTP_MAX_REQUEST", "2 MiB"), ("CATENA_BUS", "nats://x")];
+        let variables =
+            [("CATENA_LOOK", "7s"), ("CATENA_HTTP_MAX_REQUEST", "2 MiB"), ("CATENA_BUS", "nats://x")];
         let variables = variables.map(|(k, v)| (k.to_owned(), v.to_owned()));
         assert!(config.add_environment(variables.into_iter()).is_empty());
         config.add_text("look", "9s").unwrap();
@@ -508,7 +524,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_together_is_said() {
-        let config = read("bus: nats://x\nfleet: {setups: [{id: a, min: 3, max: 1, provider: magic}]}").unwrap();
+        let config =
+            read("bus: nats://x\nfleet: {setups: [{id: a, min: 3, max: 1, provider: magic}]}").unwrap();
         assert_eq!(config.contradictions().len(), 3);
     }
 }

@@ -7,7 +7,6 @@ use catena_store::{Batch, Counts, Feed, NewChain, NewChains, Run, RunChange, Run
 use std::sync::Arc;
 use std::time::Duration;
 
-
 /// A run and its planner.
 pub(crate) struct RunControl {
     run: Run,
@@ -98,7 +97,12 @@ impl RunControl {
 
     /// Adds the results that were used and up to `limit` new chains to a batch. Returns the chains, and what
     /// went wrong if planning has failed just now.
-    pub(crate) fn plan(&mut self, limit: usize, now: i64, batch: &mut Batch) -> (Vec<Planned>, Option<String>) {
+    pub(crate) fn plan(
+        &mut self,
+        limit: usize,
+        now: i64,
+        batch: &mut Batch,
+    ) -> (Vec<Planned>, Option<String>) {
         let run = self.run.id;
         if !self.fed.is_empty() {
             let chains = std::mem::take(&mut self.fed);

@@ -246,9 +246,8 @@ impl ControllerRole {
         let mut classes: HashMap<Name, Registered> = HashMap::new();
         for planned in &planned {
             let class = planned.class.key();
-            let entry = classes
-                .entry(class.clone())
-                .or_insert(Registered { class, count: 0, rank: planned.rank });
+            let entry =
+                classes.entry(class.clone()).or_insert(Registered { class, count: 0, rank: planned.rank });
             entry.count += 1;
             entry.rank = entry.rank.max(planned.rank);
         }

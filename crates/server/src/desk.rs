@@ -96,7 +96,8 @@ impl StoreDesk {
             let AgentEvent::Ended { attempt, outcome, started, ended, .. } = event else { continue };
             answer.known.push(*attempt);
             let record = known.get(attempt);
-            let Some(chain) = record.and_then(|r| serde_json::from_slice::<ProcessChain>(&r.payload).ok()) else {
+            let Some(chain) = record.and_then(|r| serde_json::from_slice::<ProcessChain>(&r.payload).ok())
+            else {
                 continue;
             };
             let results = match outcome {

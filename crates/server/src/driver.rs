@@ -556,8 +556,11 @@ impl<'o> Driver<'o> {
         }
         self.wish = wish;
         for agent in &self.agents {
-            let message =
-                if wish == StopWish::Cancel { Message::Cancel(self.control.id()) } else { Message::Interrupt };
+            let message = if wish == StopWish::Cancel {
+                Message::Cancel(self.control.id())
+            } else {
+                Message::Interrupt
+            };
             self.bus.publish(&subject::agent(agent), message).await;
         }
     }
@@ -571,7 +574,9 @@ impl<'o> Driver<'o> {
             return true;
         }
         if self.agents.is_empty() || !self.paused.is_empty() {
-            return self.counts.registered == 0 && self.paused.is_empty() && self.control.planner().is_finished();
+            return self.counts.registered == 0
+                && self.paused.is_empty()
+                && self.control.planner().is_finished();
         }
         // With agents that have room and nothing under way, whatever still waits waits in vain.
         self.counts.registered == 0 || !self.unsatisfiable.is_empty()

@@ -137,9 +137,9 @@ impl FleetRole {
         }
         // The store knows what waits, whatever was said.
         let waiting = member.store.waiting(member.now()).await?;
-        let demand = waiting.into_iter().filter_map(|w| {
-            Some(Demand { class: Class::from_key(&w.class)?, count: w.count, rank: w.rank })
-        });
+        let demand = waiting
+            .into_iter()
+            .filter_map(|w| Some(Demand { class: Class::from_key(&w.class)?, count: w.count, rank: w.rank }));
         self.fleet.demand(demand.collect());
         for order in self.fleet.decide(member.now()) {
             self.obey(order).await?;
@@ -206,7 +206,12 @@ impl FleetRole {
         }
     }
 
-    async fn note(&mut self, id: &Name, state: MachineState, reason: Option<String>) -> Result<(), StoreError> {
+    async fn note(
+        &mut self,
+        id: &Name,
+        state: MachineState,
+        reason: Option<String>,
+    ) -> Result<(), StoreError> {
         let Some(machine) = self.machines.get_mut(id) else { return Ok(()) };
         machine.state = state;
         machine.changed = self.member.now();

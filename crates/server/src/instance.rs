@@ -65,7 +65,9 @@ impl FromStr for Role {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|r| r.name() == name);
-        found.ok_or_else(|| format!("unknown role `{name}`; known are {}", Self::ALL.map(Self::name).join(", ")))
+        found.ok_or_else(|| {
+            format!("unknown role `{name}`; known are {}", Self::ALL.map(Self::name).join(", "))
+        })
     }
 }
 

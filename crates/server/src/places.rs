@@ -29,7 +29,11 @@ impl Places {
     }
 
     /// The places of a run. `None` if there is no such run.
-    pub async fn context(&self, store: &dyn Store, run: RunId) -> Result<Option<Arc<RunContext>>, StoreError> {
+    pub async fn context(
+        &self,
+        store: &dyn Store,
+        run: RunId,
+    ) -> Result<Option<Arc<RunContext>>, StoreError> {
         if let Some(context) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&run) {
             return Ok(Some(context.clone()));
         }

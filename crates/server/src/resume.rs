@@ -35,10 +35,14 @@ pub(crate) async fn replay(
             advance(&mut planner, id, feed.after_chains)?;
             let fail = |detail: String| DriverError::Replay { run: id, detail };
             if feed.chain >= planner.chain_count() {
-                return Err(fail(format!("a result belongs to chain {}, which does not exist yet", feed.chain)));
+                return Err(fail(format!(
+                    "a result belongs to chain {}, which does not exist yet",
+                    feed.chain
+                )));
             }
             let result = results.remove(&feed.chain);
-            let result = result.ok_or_else(|| fail(format!("the result of chain {} is missing", feed.chain)))?;
+            let result =
+                result.ok_or_else(|| fail(format!("the result of chain {} is missing", feed.chain)))?;
             let results = read_result(id, feed.chain, &result)?;
             tasks.0 += results.len() as u64;
             tasks.1 += results.iter().filter(|r| r.cached).count() as u64;

@@ -226,7 +226,10 @@ impl SchedulerRole {
     async fn lose(&mut self, agent: &Name, incarnation: u64, why: &str) -> Result<(), StoreError> {
         let failure = TaskFailure {
             message: format!("{MAX_LOSSES} agents were lost while they ran this chain"),
-            help: Some("it may use more memory than there is; ask for what it needs, or look at the agents' logs".to_owned()),
+            help: Some(
+                "it may use more memory than there is; ask for what it needs, or look at the agents' logs"
+                    .to_owned(),
+            ),
             ..TaskFailure::default()
         };
         let error = serde_json::to_string(&failure).unwrap_or_default();
@@ -298,7 +301,9 @@ impl SchedulerRole {
                 self.events(&agent, events, turn);
             }
             Message::Beat(state) => self.state(*state, turn),
-            Message::Hello(state) if self.dispatch.has(&state.id, state.incarnation) => self.state(*state, turn),
+            Message::Hello(state) if self.dispatch.has(&state.id, state.incarnation) => {
+                self.state(*state, turn);
+            }
             Message::Hello(state) => turn.hellos.push(*state),
             Message::Leaving { agent, incarnation } => turn.leaving.push((agent, incarnation)),
             Message::Echo(_) => {

@@ -180,8 +180,12 @@ pub async fn status(store: &dyn Store, run: &Run) -> Result<StatusView, StoreErr
         let failure = serde_json::from_str(&f.error).ok()?;
         Some(FailureView { chain: f.key.seq, attempt: f.attempt, failure })
     });
-    let filter =
-        ChainFilter { state: Some(ChainState::Running), limit: NAMED, payload: true, ..ChainFilter::default() };
+    let filter = ChainFilter {
+        state: Some(ChainState::Running),
+        limit: NAMED,
+        payload: true,
+        ..ChainFilter::default()
+    };
     let running = store.chains(run.id, &filter).await?;
     let running = running.iter().map(|c| {
         let view = ChainView::new(c);

@@ -182,7 +182,8 @@ async fn feeds_keep_their_order(store: &dyn Store) {
     for c in claim(store, "feeds", 6, 1).await {
         apply_finish(store, finish(c.attempt, ChainState::Succeeded)).await;
     }
-    let feed = |first, after_chains, chains: &[u64]| Feed { run, first, after_chains, chains: chains.to_vec() };
+    let feed =
+        |first, after_chains, chains: &[u64]| Feed { run, first, after_chains, chains: chains.to_vec() };
     let batch = Batch { feeds: vec![feed(0, 3, &[2, 0]), feed(2, 3, &[1])], ..Batch::default() };
     store.apply(batch).await.unwrap();
     store.apply(Batch { feeds: vec![feed(3, 7, &[5])], ..Batch::default() }).await.unwrap();
@@ -262,8 +263,7 @@ async fn a_run_can_be_held_reordered_and_deleted(store: &dyn Store) {
 }
 
 async fn enlist(store: &dyn Store, id: &str, until: i64) -> Name {
-    let instance =
-        Instance { id: id.into(), roles: "scheduler".to_owned(), until, ..Instance::default() };
+    let instance = Instance { id: id.into(), roles: "scheduler".to_owned(), until, ..Instance::default() };
     store.enlist(&instance).await.unwrap();
     instance.id
 }
@@ -283,7 +283,10 @@ async fn a_run_has_one_controller(store: &dyn Store) {
     assert!(!ours(store.adopt_runs(&first, &[run], 50).await.unwrap()), "unless it has them");
     plan(&first, 0).await.unwrap();
     assert!(ours(store.adopt_runs(&second, &[], 150).await.unwrap()), "its controller is dead");
-    assert!(matches!(plan(&first, 1).await, Err(StoreError::TakenOver { .. })), "a dead controller must not plan");
+    assert!(
+        matches!(plan(&first, 1).await, Err(StoreError::TakenOver { .. })),
+        "a dead controller must not plan"
+    );
     plan(&second, 1).await.unwrap();
     assert_eq!(store.counts(run).await.unwrap().registered, 2);
     store.resign(&second).await.unwrap();

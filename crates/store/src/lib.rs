@@ -18,8 +18,8 @@ pub use error::StoreError;
 pub use members::{AgentRecord, Instance, Machine, MachineState, Members, Token};
 pub use postgres::PostgresStore;
 pub use record::{
-    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
-    WaitingClass, rank,
+    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange,
+    RunState, WaitingClass, rank,
 };
 pub use sqlite::{SqliteOptions, SqliteStore};
 

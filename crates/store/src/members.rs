@@ -138,12 +138,8 @@ pub trait Members: Send + Sync {
     /// Makes `scheduler` look after all agents that nobody alive looks after, and returns them.
     async fn adopt_orphans(&self, scheduler: &Name, now: i64) -> Result<Vec<AgentRecord>, StoreError>;
     /// Notes that agents were heard of, and returns those that `scheduler` still looks after.
-    async fn agents_seen(
-        &self,
-        scheduler: &Name,
-        agents: &[Name],
-        now: i64,
-    ) -> Result<Vec<Name>, StoreError>;
+    async fn agents_seen(&self, scheduler: &Name, agents: &[Name], now: i64)
+    -> Result<Vec<Name>, StoreError>;
     /// All agents.
     async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError>;
     /// Forgets an agent, if it is still this incarnation of it.

@@ -108,8 +108,8 @@ impl Cluster {
 
     /// What opens it.
     pub fn token(&self) -> Option<String> {
-        let states = std::fs::read_dir(self.path().join("states")).into_iter().flatten().flatten();
-        states.filter_map(|d| std::fs::read_to_string(d.path().join("token")).ok()).next()
+        let mut states = std::fs::read_dir(self.path().join("states")).into_iter().flatten().flatten();
+        states.find_map(|d| std::fs::read_to_string(d.path().join("token")).ok())
     }
 
     /// A command that talks to the cluster.
@@ -135,8 +135,10 @@ impl Cluster {
             let list = self.ask(&["agents", "--json"])?;
             (list.matches("\"incarnation\"").count() >= agents).then_some(())
         };
-        wait_until(Duration::from_secs(60), joined)
-            .ok_or_else(|| TestbedError::Start { what: format!("a cluster of {agents} agents"), detail: self.logs() })
+        wait_until(Duration::from_mins(1), joined).ok_or_else(|| TestbedError::Start {
+            what: format!("a cluster of {agents} agents"),
+            detail: self.logs(),
+        })
     }
 
     /// What all instances have written.

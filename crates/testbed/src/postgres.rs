@@ -40,8 +40,11 @@ impl Postgres {
             initialise.push(argument.into());
         }
         initialise.push(data.clone().into());
-        let output =
-            Command::new(&initialise[0]).args(&initialise[1..]).current_dir("/").stdin(Stdio::null()).output()?;
+        let output = Command::new(&initialise[0])
+            .args(&initialise[1..])
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .output()?;
         if !output.status.success() {
             let detail = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(TestbedError::Start { what: "initdb".to_owned(), detail });
@@ -73,11 +76,10 @@ impl Postgres {
         let ready = find_program("pg_isready", &self.programs, PACKAGE)?;
         let port = self.port.to_string();
         let ask = || {
-            let status =
-                Command::new(&ready).args(["-q", "-h", "127.0.0.1", "-p", &port]).status().ok()?;
+            let status = Command::new(&ready).args(["-q", "-h", "127.0.0.1", "-p", &port]).status().ok()?;
             status.success().then_some(())
         };
-        wait_until(Duration::from_secs(60), ask)
+        wait_until(Duration::from_mins(1), ask)
             .ok_or_else(|| TestbedError::Start { what: "postgres".to_owned(), detail: self.server.log() })
     }
 
@@ -94,7 +96,8 @@ impl Postgres {
     pub fn create_database(&self, name: &str) -> Result<String, TestbedError> {
         let program = find_program("createdb", &self.programs, PACKAGE)?;
         let port = self.port.to_string();
-        let output = Command::new(program).args(["-h", "127.0.0.1", "-p", &port, "-U", USER, name]).output()?;
+        let output =
+            Command::new(program).args(["-h", "127.0.0.1", "-p", &port, "-U", USER, name]).output()?;
         if output.status.success() {
             return Ok(self.url_of(name));
         }
@@ -115,7 +118,8 @@ impl Postgres {
             std::thread::sleep(Duration::from_millis(300));
             self.server.is_alive().then_some(())
         });
-        deadline.ok_or_else(|| TestbedError::Start { what: "postgres".to_owned(), detail: self.server.log() })?;
+        deadline
+            .ok_or_else(|| TestbedError::Start { what: "postgres".to_owned(), detail: self.server.log() })?;
         self.wait()
     }
 }

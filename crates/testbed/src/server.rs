@@ -181,8 +181,7 @@ pub(crate) fn find_program(
 ) -> Result<PathBuf, TestbedError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = directories.iter().cloned().chain(std::env::split_paths(&path));
-    places.find_map(|d| Some(d.join(name)).filter(|f| f.is_file())).ok_or_else(|| TestbedError::Missing {
-        program: name.to_owned(),
-        package,
-    })
+    places
+        .find_map(|d| Some(d.join(name)).filter(|f| f.is_file()))
+        .ok_or_else(|| TestbedError::Missing { program: name.to_owned(), package })
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// How long a server that has gone away while a run is shown is waited for.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// The kind of a submission.
 const SUBMISSION: &str = "application/vnd.catena+json";
 const JSON: &str = "application/json";
@@ -105,7 +105,9 @@ pub(crate) fn number(server: &Server, run: Option<i64>) -> Result<i64, String> {
         return Ok(run);
     }
     let runs: Vec<RunView> = server.get("/runs?limit=1")?;
-    runs.first().map(|r| r.run.0).ok_or_else(|| "there is no run yet; submit one with `catena submit`".to_owned())
+    runs.first()
+        .map(|r| r.run.0)
+        .ok_or_else(|| "there is no run yet; submit one with `catena submit`".to_owned())
 }
 
 fn act(args: &RunRef, arguments: &Arguments, action: &str, done: &str) -> Outcome {
@@ -156,7 +158,11 @@ pub(crate) fn agents(args: &ListArgs, arguments: &Arguments) -> Outcome {
         let cpus = a["resources"]["cpus"].as_f64().unwrap_or(0.0) / 1000.0;
         let name = a["id"].as_str().unwrap_or_default();
         let seen = moment(a["seen"].as_i64().unwrap_or(0));
-        print(&format!("{name:<32} {cpus:>5} {:>7}  {seen:<20} {}\n", a["chains"], words(&a["capabilities"])));
+        print(&format!(
+            "{name:<32} {cpus:>5} {:>7}  {seen:<20} {}\n",
+            a["chains"],
+            words(&a["capabilities"])
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -167,7 +173,10 @@ pub(crate) fn fleet(args: &ListArgs, arguments: &Arguments) -> Outcome {
         print(&format!("{fleet:#}\n"));
         return Ok(ExitCode::SUCCESS);
     }
-    print(&format!("{:<24} {:>8} {:>8} {:>4} {:>4}  {}\n", "setup", "running", "creating", "min", "max", "provides"));
+    print(&format!(
+        "{:<24} {:>8} {:>8} {:>4} {:>4}  {}\n",
+        "setup", "running", "creating", "min", "max", "provides"
+    ));
     for s in fleet["setups"].as_array().into_iter().flatten() {
         let name = s["id"].as_str().unwrap_or_default();
         let counts = format!("{:>8} {:>8} {:>4} {:>4}", s["running"], s["creating"], s["min"], s["max"]);
@@ -188,7 +197,12 @@ pub(crate) fn waiting(args: &ListArgs, arguments: &Arguments) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     for w in &waiting {
-        print(&format!("{} chains that require {{{}}} wait: {}\n", w.count, w.capabilities.join(", "), w.reason));
+        print(&format!(
+            "{} chains that require {{{}}} wait: {}\n",
+            w.count,
+            w.capabilities.join(", "),
+            w.reason
+        ));
     }
     if waiting.is_empty() {
         print("nothing waits\n");

@@ -1,8 +1,8 @@
 //! `catena list` and `catena status`
 
+use super::cluster::number;
 use super::{Outcome, print};
 use crate::arguments::{Arguments, ListArgs, StatusArgs};
-use super::cluster::number;
 use crate::display::describe;
 use crate::remote::Server;
 use crate::time::{duration, moment};
@@ -122,11 +122,18 @@ fn describe_status(status: &StatusView, owned: bool) -> String {
     if owned {
         for r in running.iter().take(20) {
             let place = r.agent.as_ref().map_or(String::new(), |a| format!(" on {a}"));
-            let _ = writeln!(out, "  running   {}{place}  {}", r.tasks, duration((now - r.since).max(0) as f64));
+            let _ =
+                writeln!(out, "  running   {}{place}  {}", r.tasks, duration((now - r.since).max(0) as f64));
         }
     }
     for w in waiting {
-        let _ = writeln!(out, "  waiting   {} that require {{{}}}: {}", w.count, w.capabilities.join(", "), w.reason);
+        let _ = writeln!(
+            out,
+            "  waiting   {} that require {{{}}}: {}",
+            w.count,
+            w.capabilities.join(", "),
+            w.reason
+        );
     }
     for f in failures.iter().take(20) {
         let _ = write!(out, "\n{}", describe(&f.failure));

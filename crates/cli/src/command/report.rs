@@ -187,13 +187,12 @@ fn page(run: &Run, bars: &[Bar], steps: &BTreeMap<String, Step>, total: u64, fai
 /// The graph, if the workflow can still be read.
 fn graph(run: &Run) -> Option<String> {
     let definition: Definition = serde_json::from_slice(&run.definition).ok()?;
-    let options =
-        LoadOptions {
-            services: definition.services,
-            macros: definition.macros,
-            inputs: definition.inputs,
-            texts: Vec::new(),
-        };
+    let options = LoadOptions {
+        services: definition.services,
+        macros: definition.macros,
+        inputs: definition.inputs,
+        texts: Vec::new(),
+    };
     let loaded = catena_model::load_text(&definition.workflow, &definition.text, &options);
     let graph = Graph::new(loaded.expanded.as_ref()?, &loaded.library);
     (graph.nodes.len() <= 400).then(|| graph.to_svg())

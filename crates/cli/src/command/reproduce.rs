@@ -81,7 +81,9 @@ fn experiment(number: u8) -> Experiment {
             kills: false,
             paper: Some(17.0 * 3600.0),
         },
-        _ => Experiment { chains: 1000, mean: 8.0, static_agents: &[], fleet: true, kills: true, paper: None },
+        _ => {
+            Experiment { chains: 1000, mean: 8.0, static_agents: &[], fleet: true, kills: true, paper: None }
+        }
     }
 }
 
@@ -115,9 +117,14 @@ fn describe(o: &Value) -> String {
         let _ = writeln!(out, "the paper's makespan on this scale: {}", millis("paper_seconds_scaled"));
     }
     if let Some(kills) = o["kills"].as_array().filter(|k| !k.is_empty()) {
-        let _ = writeln!(out, "{} kills; {} chains were started more than once", kills.len(), o["started_again"]);
+        let _ =
+            writeln!(out, "{} kills; {} chains were started more than once", kills.len(), o["started_again"]);
     }
-    out + &format!("picture: {}\ntable:   {}\n", o["picture"].as_str().unwrap_or(""), o["table"].as_str().unwrap_or(""))
+    out + &format!(
+        "picture: {}\ntable:   {}\n",
+        o["picture"].as_str().unwrap_or(""),
+        o["table"].as_str().unwrap_or("")
+    )
 }
 
 /// A generator of random numbers that gives the same ones for the same seed.
@@ -168,7 +175,8 @@ impl<'a> Run<'a> {
         out += "fleet:\n  setups:\n";
         for (id, provides, max) in TYPES {
             // The first agent of experiments 2 and 3 is one of those that may exist.
-            let there = self.plan.static_agents.iter().filter(|(_, offers)| *offers == provides).count() as u32;
+            let there =
+                self.plan.static_agents.iter().filter(|(_, offers)| *offers == provides).count() as u32;
             let boot = (BOOT_SECONDS * self.args.scale * 1e3) as u64;
             let (max, min) = (max - there, if self.plan.kills { max - there } else { 0 });
             let one = if self.policy == Policy::Steep { ", maxCreateConcurrent: 1" } else { "" };
@@ -193,7 +201,8 @@ impl<'a> Run<'a> {
             durations.join(", ")
         );
         for set in SETS {
-            let _ = writeln!(out, "      - {{type: execute, service: {set}, inputs: [{{id: seconds, var: d}}]}}");
+            let _ =
+                writeln!(out, "      - {{type: execute, service: {set}, inputs: [{{id: seconds, var: d}}]}}");
         }
         out
     }
@@ -233,7 +242,8 @@ impl<'a> Run<'a> {
         self.note(&format!("running {} chains …", self.chains));
         let submit = ["submit", "workflow.yaml", "--services", "services.yaml", "--chains", "single"];
         let run = cluster.ask(&submit).and_then(|s| s.trim().strip_prefix("run ").map(str::to_owned));
-        let run = run.ok_or_else(|| TestbedError::Start { what: "the workflow".to_owned(), detail: cluster.logs() })?;
+        let run = run
+            .ok_or_else(|| TestbedError::Start { what: "the workflow".to_owned(), detail: cluster.logs() })?;
         let kills = self.wait(&mut cluster, &run)?;
         self.report(&cluster, &run, &kills)
     }
@@ -245,7 +255,7 @@ impl<'a> Run<'a> {
         let mut plan = if self.plan.kills { self.kill_plan() } else { Vec::new() };
         let mut told = Instant::now();
         loop {
-            while let Some((at, what)) = plan.first().cloned().filter(|(at, _)| begin.elapsed() >= *at) {
+            while let Some((at, what)) = plan.first().copied().filter(|(at, _)| begin.elapsed() >= *at) {
                 plan.remove(0);
                 let _ = at;
                 if let Some(kill) = self.strike(cluster, what)? {
@@ -290,7 +300,8 @@ impl<'a> Run<'a> {
         let away = Duration::from_secs_f64((30.0 * self.args.scale).max(0.5));
         let who = match target {
             Target::Agent => {
-                let fleet = cluster.ask(&["fleet", "--json"]).and_then(|t| serde_json::from_str::<Value>(&t).ok());
+                let fleet =
+                    cluster.ask(&["fleet", "--json"]).and_then(|t| serde_json::from_str::<Value>(&t).ok());
                 let machines = fleet.as_ref().and_then(|f| f["machines"].as_array()).into_iter().flatten();
                 let running: Vec<&Value> = machines.filter(|m| m["state"] == "running").collect();
                 let Some(machine) = running.get((self.random.next() * running.len() as f64) as usize) else {
@@ -324,7 +335,7 @@ impl<'a> Run<'a> {
     }
 
     fn report(&self, cluster: &Cluster, run: &str, kills: &[Kill]) -> Result<Value, TestbedError> {
-        let chains = self.chains_of(cluster, run)?;
+        let chains = Self::chains_of(cluster, run)?;
         let busy: Vec<Busy> = chains
             .iter()
             .filter_map(|c| {
@@ -368,7 +379,8 @@ impl<'a> Run<'a> {
             );
         }
         std::fs::write(&table, csv)?;
-        let succeeded = chains.iter().filter(|c| c.state == catena_model::chain::ChainState::Succeeded).count();
+        let succeeded =
+            chains.iter().filter(|c| c.state == catena_model::chain::ChainState::Succeeded).count();
         Ok(json!({
             "experiment": number,
             "policy": self.policy,
@@ -384,7 +396,7 @@ impl<'a> Run<'a> {
         }))
     }
 
-    fn chains_of(&self, cluster: &Cluster, run: &str) -> Result<Vec<ChainView>, TestbedError> {
+    fn chains_of(cluster: &Cluster, run: &str) -> Result<Vec<ChainView>, TestbedError> {
         let fail = |detail: String| TestbedError::Start { what: "the report".to_owned(), detail };
         let server = crate::remote::Server::of(&cluster.url(), cluster.token());
         let mut chains: Vec<ChainView> = Vec::new();

@@ -10,7 +10,10 @@ use catena_bus::LocalBus;
 use catena_model::chain::RunId;
 use catena_model::{Loaded, Name, Resources, parse_bytes};
 use catena_plan::Program;
-use catena_server::{AgentRole, AgentSettings, Config, Definition, Driver, RunSummary, StateDirectory, StopWish, publish_results};
+use catena_server::{
+    AgentRole, AgentSettings, Config, Definition, Driver, RunSummary, StateDirectory, StopWish,
+    publish_results,
+};
 use catena_store::{NewRun, Run, RunState, Store};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -15,9 +15,9 @@ use catena_server::{
 };
 use catena_store::{PostgresStore, Store, Token};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::os::unix::fs::OpenOptionsExt;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -73,7 +73,8 @@ impl Starter<'_> {
             .map_err(|e| format!("{}: {e}", self.config.state.display()))?;
         self.config.state =
             self.config.state.canonicalize().map_err(|e| format!("{}: {e}", self.config.state.display()))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
         let stop = watch_signals()?;
         runtime.block_on(self.run(stop))
     }
@@ -81,7 +82,7 @@ impl Starter<'_> {
     async fn run(self, stop: watch::Receiver<bool>) -> Outcome {
         let config = &self.config;
         let name = config.agent.name.as_ref().map_or_else(default_agent_name, Name::new);
-        let id = Name::new(format!("{}-{:x}", host(), std::process::id() as u64 ^ started()));
+        let id = Name::new(format!("{}-{:x}", host(), u64::from(std::process::id()) ^ started()));
         let only_agent = config.roles == [Role::Agent];
         // Kept for as long as the instance lives.
         let mut owned = None;
@@ -113,7 +114,8 @@ impl Starter<'_> {
             Some(store) if has(Role::Http) => Some(self.http_setup(&**store).await?),
             _ => None,
         };
-        let fleet = (has(Role::Fleet) && !config.setups.is_empty()).then(|| self.fleet_setup(&places)).transpose()?;
+        let fleet =
+            (has(Role::Fleet) && !config.setups.is_empty()).then(|| self.fleet_setup(&places)).transpose()?;
         let roles: Vec<&str> = config.roles.iter().map(|r| r.name()).collect();
         eprintln!("instance {id}: {}", roles.join(", "));
         let setup = InstanceSetup {
@@ -208,7 +210,10 @@ impl Starter<'_> {
             }
         }
         let absolute = |files: &[PathBuf]| -> Result<Vec<PathBuf>, String> {
-            files.iter().map(|f| std::path::absolute(f).map_err(|e| format!("{}: {e}", f.display()))).collect()
+            files
+                .iter()
+                .map(|f| std::path::absolute(f).map_err(|e| format!("{}: {e}", f.display())))
+                .collect()
         };
         Ok(HttpSetup {
             listener,
@@ -270,7 +275,11 @@ impl Starter<'_> {
         command.extend(["--state".into(), config.state.clone().into_os_string()]);
         let provider = ProcessProvider {
             command,
-            cluster: format!("{}|{}", config.store.as_deref().unwrap_or("sqlite"), places.storage().display()),
+            cluster: format!(
+                "{}|{}",
+                config.store.as_deref().unwrap_or("sqlite"),
+                places.storage().display()
+            ),
             logs: config.state.join("machines"),
         };
         let provider: Arc<dyn Provider> = Arc::new(provider);

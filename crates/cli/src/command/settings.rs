@@ -21,7 +21,8 @@ pub(crate) fn config(command: &ConfigCommand) -> Outcome {
             Ok(ExitCode::SUCCESS)
         }
         ConfigCommand::Check { file, config, json } => {
-            let args = ConfigArgs { config: file.clone().or_else(|| config.config.clone()), ..config.clone() };
+            let args =
+                ConfigArgs { config: file.clone().or_else(|| config.config.clone()), ..config.clone() };
             let (config, file) = instance_config(&args)?;
             let contradictions = config.contradictions();
             if !contradictions.is_empty() {
@@ -55,7 +56,16 @@ fn describe(config: &Config) -> String {
     let bus = if config.bus.url.is_empty() {
         "within the process".to_owned()
     } else {
-        format!("NATS at {}", config.bus.url.split(',').map(|u| u.rsplit('@').next().unwrap_or(u)).collect::<Vec<_>>().join(", "))
+        format!(
+            "NATS at {}",
+            config
+                .bus
+                .url
+                .split(',')
+                .map(|u| u.rsplit('@').next().unwrap_or(u))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
     };
     let mut out = format!(
         "roles      {}\nstore      {store}\nbus        {bus}\nlease      {} s\npolicy     {}\nlisten     {}\n",
@@ -65,7 +75,13 @@ fn describe(config: &Config) -> String {
         config.listen
     );
     for s in &config.setups {
-        out += &format!("setup      {}: {} to {} machines with {{{}}}\n", s.id, s.min, s.max, s.provides.join(", "));
+        out += &format!(
+            "setup      {}: {} to {} machines with {{{}}}\n",
+            s.id,
+            s.min,
+            s.max,
+            s.provides.join(", ")
+        );
     }
     out
 }
@@ -77,13 +93,15 @@ pub(crate) fn token(command: &TokenCommand, arguments: &Arguments) -> Outcome {
         | TokenCommand::Revoke { config, .. } => config,
     };
     let (config, _) = instance_config(args)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
     runtime.block_on(async {
         let store: Arc<dyn Store> = match &config.store {
             Some(url) => connect(url).await?,
             None => {
                 // An instance may be using it; tokens can be changed all the same.
-                let state = if arguments.state.as_os_str() == ".catena" { &config.state } else { &arguments.state };
+                let state =
+                    if arguments.state.as_os_str() == ".catena" { &config.state } else { &arguments.state };
                 let state = StateDirectory::look(state).map_err(|e| e.to_string())?;
                 let file = state.path().join("catena.db");
                 Arc::new(SqliteStore::open(&file, SqliteOptions::default()).map_err(|e| e.to_string())?)
@@ -119,7 +137,12 @@ async fn change_tokens(command: &TokenCommand, store: &dyn Store) -> Outcome {
             }
             for t in tokens {
                 let until = t.expires.map_or_else(|| "revoked".to_owned(), moment);
-                print(&format!("{:<9} {}  (made {}, good until {until})\n", t.role, t.name, moment(t.created)));
+                print(&format!(
+                    "{:<9} {}  (made {}, good until {until})\n",
+                    t.role,
+                    t.name,
+                    moment(t.created)
+                ));
             }
         }
         TokenCommand::Revoke { name, .. } => {

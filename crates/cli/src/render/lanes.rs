@@ -42,7 +42,8 @@ const COLOURS: [(&str, &str); 6] = [
 
 /// The picture.
 pub(crate) fn svg(title: &str, busy: &[Busy], kills: &[Kill]) -> String {
-    let start = busy.iter().map(|b| b.start).fold(f64::INFINITY, f64::min).min(busy.first().map_or(0.0, |b| b.start));
+    let start =
+        busy.iter().map(|b| b.start).fold(f64::INFINITY, f64::min).min(busy.first().map_or(0.0, |b| b.start));
     let end = busy.iter().map(|b| b.end).fold(start + 1.0, f64::max);
     let x = |t: f64| LEFT + (t - start) / (end - start) * (WIDTH - LEFT - 16.0);
     let mut sets: Vec<&str> = busy.iter().map(|b| b.set.as_str()).collect();
@@ -92,7 +93,12 @@ pub(crate) fn svg(title: &str, busy: &[Busy], kills: &[Kill]) -> String {
         let (at, y) = (x(kill.at.clamp(start, end)), lane(&kill.who));
         let y = y.map_or(TOP - 4.0, |i| TOP + (i as f64 + 0.5) * LANE);
         let label = if lane(&kill.who).is_none() {
-            format!("<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\" text-anchor=\"middle\">{}</text>", at, y - 7.0, escape(&kill.who))
+            format!(
+                "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\" text-anchor=\"middle\">{}</text>",
+                at,
+                y - 7.0,
+                escape(&kill.who)
+            )
         } else {
             String::new()
         };

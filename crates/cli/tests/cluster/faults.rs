@@ -153,7 +153,7 @@ fn a_bus_that_loses_half_of_its_messages_costs_nothing_but_time() {
 
 #[test]
 fn an_agent_that_slept_too_long_is_refused() {
-    let mut cluster = small(2);
+    let cluster = small(2);
     counting(&cluster, "work", 2, 1.0);
     let run = submit(&cluster, "work.yaml");
     wait_until(Duration::from_secs(20), || {
@@ -182,7 +182,7 @@ fn a_chain_that_kills_its_agents_is_given_up() {
     let run = submit(&cluster, "poison.yaml");
     let start = Instant::now();
     while status(&cluster, run).is_none_or(|s| s["state"] == "running") {
-        assert!(start.elapsed() < Duration::from_secs(60), "{}", cluster.logs());
+        assert!(start.elapsed() < Duration::from_mins(1), "{}", cluster.logs());
         if !cluster.instance("a0").unwrap().is_alive() {
             cluster.start_again("a0").unwrap();
         }

@@ -13,7 +13,8 @@ fn with_setups(setups: &str) -> Cluster {
 }
 
 fn machines(cluster: &Cluster, state: &str) -> usize {
-    let fleet: Value = cluster.ask(&["fleet", "--json"]).and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default();
+    let fleet: Value =
+        cluster.ask(&["fleet", "--json"]).and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default();
     fleet["machines"].as_array().into_iter().flatten().filter(|m| m["state"] == state).count()
 }
 
@@ -37,12 +38,14 @@ fn what_no_setup_can_satisfy_is_said_at_once() {
     let run = submit(&cluster, "colours.yaml");
     let explained = || {
         let waiting = status(&cluster, run)?["waiting"].clone();
-        let reason = waiting.as_array()?.iter().find_map(|w| w["reason"].as_str().filter(|r| r.contains("blue")))?;
+        let reason =
+            waiting.as_array()?.iter().find_map(|w| w["reason"].as_str().filter(|r| r.contains("blue")))?;
         Some(reason.to_owned())
     };
     let reason = wait_until(Duration::from_secs(20), explained).unwrap();
     assert_eq!(reason, "no setup can satisfy {blue}; the nearest, worker, lacks `blue`");
-    wait_until(Duration::from_secs(30), || status(&cluster, run).filter(|s| s["chains"]["succeeded"] == 1)).unwrap();
+    wait_until(Duration::from_secs(30), || status(&cluster, run).filter(|s| s["chains"]["succeeded"] == 1))
+        .unwrap();
 }
 
 #[test]
@@ -66,10 +69,13 @@ fn killed_machines_are_replaced() {
     let run = submit(&cluster, "work.yaml");
     crate::wait_for_chains(&cluster, run, 3);
     let fleet: Value = serde_json::from_str(&cluster.ask(&["fleet", "--json"]).unwrap()).unwrap();
-    let pid = fleet["machines"].as_array().unwrap().iter().find(|m| m["state"] == "running").unwrap()["handle"].clone();
+    let pid =
+        fleet["machines"].as_array().unwrap().iter().find(|m| m["state"] == "running").unwrap()["handle"]
+            .clone();
     let pid = rustix::process::Pid::from_raw(pid.as_str().unwrap().parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     assert_succeeded(&cluster, run, 16);
-    let replaced = || (machines(&cluster, "running") == 2 && machines(&cluster, "destroyed") == 1).then_some(());
+    let replaced =
+        || (machines(&cluster, "running") == 2 && machines(&cluster, "destroyed") == 1).then_some(());
     wait_until(Duration::from_secs(30), replaced).unwrap_or_else(|| panic!("{}", cluster.logs()));
 }

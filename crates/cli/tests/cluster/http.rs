@@ -12,7 +12,8 @@ fn call(method: &str, url: &str, token: Option<&str>, body: &str) -> (u16, Strin
     if let Some(token) = token {
         request = request.header("Authorization", format!("Bearer {token}"));
     }
-    let mut response = agent.run(request.header("Content-Type", "application/json").body(body).unwrap()).unwrap();
+    let mut response =
+        agent.run(request.header("Content-Type", "application/json").body(body).unwrap()).unwrap();
     let status = response.status().as_u16();
     (status, response.body_mut().read_to_string().unwrap_or_default())
 }
@@ -65,7 +66,8 @@ fn requests_are_answered_and_mistakes_explained() {
     let workflow = "catena: 1\nname: first\nsteps:\n  a: {run: \"echo one; echo two >&2\"}\n";
     let (status, text) = call("POST", &url("/runs"), Some(&token), workflow);
     assert_eq!((status, text.as_str()), (201, "{\"run\":1}"));
-    let over = || (serde_json::from_str::<Value>(&get("/runs/1").1).ok()?["state"] == "succeeded").then_some(());
+    let over =
+        || (serde_json::from_str::<Value>(&get("/runs/1").1).ok()?["state"] == "succeeded").then_some(());
     wait_until(Duration::from_secs(20), over).unwrap();
     assert_eq!(get("/runs/1/workflow").1, workflow);
     let chain: Value = serde_json::from_str(&get("/runs/1/chains/0").1).unwrap();
@@ -75,7 +77,10 @@ fn requests_are_answered_and_mistakes_explained() {
     assert!(get("/search?q=first+state:succeeded").1.contains("\"run\":1"));
     assert_eq!(get("/search?q=state:failed").1, "[]");
     let metrics = get("/metrics").1;
-    assert!(metrics.contains("catena_runs{state=\"succeeded\"} 1") && metrics.contains("catena_agents 1"), "{metrics}");
+    assert!(
+        metrics.contains("catena_runs{state=\"succeeded\"} 1") && metrics.contains("catena_agents 1"),
+        "{metrics}"
+    );
     assert!(get("/instances").1.contains("scheduler"));
     assert!(get("/runs/1/events").1.contains("\"event\":\"ended\""));
     // Mistakes.
@@ -94,7 +99,11 @@ fn requests_are_answered_and_mistakes_explained() {
 fn nobody_listens_to_the_world_without_tokens() {
     let dir = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_catena")).args(arguments).current_dir(dir.path()).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_catena"))
+            .args(arguments)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, said) = run(&["serve", "--listen", "0.0.0.0:0", "--set", "http.open=true"]);
@@ -105,9 +114,17 @@ fn nobody_listens_to_the_world_without_tokens() {
 #[test]
 fn settings_are_checked_before_anything_is_started() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("catena.yaml"), "lease: 5s\nstore: postgres://localhost/x\nfleet: {setups: [{id: a, mox: 2}]}\n").unwrap();
+    std::fs::write(
+        dir.path().join("catena.yaml"),
+        "lease: 5s\nstore: postgres://localhost/x\nfleet: {setups: [{id: a, mox: 2}]}\n",
+    )
+    .unwrap();
     let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_catena")).args(arguments).current_dir(dir.path()).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_catena"))
+            .args(arguments)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, said) = run(&["config", "check"]);

@@ -62,7 +62,7 @@ fn status(cluster: &Cluster, run: i64) -> Option<Value> {
 /// Waits until so many chains are done.
 fn wait_for_chains(cluster: &Cluster, run: i64, done: u64) {
     let enough = || status(cluster, run).filter(|s| s["chains"]["succeeded"].as_u64() >= Some(done));
-    wait_until(Duration::from_secs(60), enough)
+    wait_until(Duration::from_mins(1), enough)
         .unwrap_or_else(|| panic!("{:#?}\n{}", status(cluster, run), cluster.logs()));
 }
 

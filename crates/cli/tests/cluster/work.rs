@@ -1,6 +1,6 @@
 //! What a cluster does when nothing goes wrong.
 
-use crate::{assert_succeeded, counting, executions, small, start, status, submit, wait_for_end, QUICK};
+use crate::{QUICK, assert_succeeded, counting, executions, small, start, status, submit, wait_for_end};
 use catena_testbed::wait_until;
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ fn a_workflow_is_submitted_watched_and_looked_at() {
     let text = "catena: 1\nname: greetings\ninputs: {names: [anna, boris]}\nsteps:\n  greet:\n    for: n in names\n    run: \"echo hello {n}; echo hello {n} > {out}\"\n    out: \"{n}.txt\"\n  all: {run: \"cat {greet.out} > {out}\", out: all.txt}\nresults: {all: \"{all.out}\"}\n";
     std::fs::write(cluster.path().join("greet.yaml"), text).unwrap();
     let output = cluster.command(&["submit", "greet.yaml", "--wait", "--out", "results"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let said =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", cluster.logs());
     assert!(said.contains("succeeded: 3 tasks"), "{said}");
     let result = std::fs::read_to_string(cluster.path().join("results/1/all.txt")).unwrap();
@@ -78,7 +79,8 @@ fn runs_are_paused_reordered_cancelled_retried_and_deleted() {
     let text = format!("catena: 1\nsteps:\n  look: {{run: \"cat {}\"}}\n", missing.display());
     std::fs::write(cluster.path().join("fails.yaml"), text).unwrap();
     let output = cluster.command(&["submit", "fails.yaml", "--wait"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let said =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("No such file"), "{said}");
     std::fs::write(&missing, "here").unwrap();

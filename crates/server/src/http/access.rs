@@ -53,7 +53,9 @@ impl FromStr for TokenRole {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|r| r.name() == name);
-        found.ok_or_else(|| format!("unknown role `{name}`; known are {}", Self::ALL.map(Self::name).join(", ")))
+        found.ok_or_else(|| {
+            format!("unknown role `{name}`; known are {}", Self::ALL.map(Self::name).join(", "))
+        })
     }
 }
 
@@ -119,7 +121,8 @@ pub(super) async fn guard(State(front): State<Arc<Front>>, mut request: Request,
         return ([(header::WWW_AUTHENTICATE, "Bearer")], problem).into_response();
     };
     if !role.may(needed) {
-        let error = format!("this needs the role {}, but the token has the role {}", needed.name(), role.name());
+        let error =
+            format!("this needs the role {}, but the token has the role {}", needed.name(), role.name());
         return Problem::new(StatusCode::FORBIDDEN, error).into_response();
     }
     request.extensions_mut().insert(role);

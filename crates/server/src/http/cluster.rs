@@ -3,10 +3,10 @@
 use super::{Front, Problem, Shared, TokenRole};
 use crate::desk::Answer;
 use crate::view::WaitingView;
+use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::Json;
 use catena_bus::{AgentState, Message, subject};
 use catena_fleet::Fleet;
 use catena_model::chain::RunId;
@@ -75,7 +75,8 @@ pub(super) async fn shut_down(State(front): Shared, Path(id): Path<String>) -> R
 pub(super) async fn fleet(State(front): Shared) -> Result<Json<Value>, Problem> {
     let machines = front.member.store.machines().await?;
     let setups = front.setup.setups.iter().map(|s| {
-        let count = |state: &str| machines.iter().filter(|m| m.setup == s.id && m.state.name() == state).count();
+        let count =
+            |state: &str| machines.iter().filter(|m| m.setup == s.id && m.state.name() == state).count();
         json!({
             "id": s.id, "provides": s.provides, "resources": s.resources, "min": s.min, "max": s.max,
             "provider": s.provider, "creating": count("creating"), "running": count("running"),
@@ -112,7 +113,8 @@ impl Front {
         let explain = |(key, count): (catena_model::Name, u64)| {
             let class = Class::from_key(&key)?;
             let able = |a: &&AgentRecord| {
-                class.capabilities.iter().all(|c| a.capabilities.contains(c)) && a.resources.fits(&class.resources)
+                class.capabilities.iter().all(|c| a.capabilities.contains(c))
+                    && a.resources.fits(&class.resources)
             };
             let able = agents.iter().filter(able).count();
             let reason = if able > 0 {
@@ -144,9 +146,7 @@ pub(super) async fn instances(State(front): Shared) -> Result<Json<Value>, Probl
 }
 
 fn show_service(s: &catena_model::Service) -> Value {
-    let parameter = |p: &catena_model::ServiceParameter| {
-        json!({"id": p.id, "description": p.description, "type": p.direction, "dataType": p.data_type})
-    };
+    let parameter = |p: &catena_model::ServiceParameter| json!({"id": p.id, "description": p.description, "type": p.direction, "dataType": p.data_type});
     json!({
         "id": s.id, "name": s.name, "description": s.description, "path": s.path, "runtime": s.runtime,
         "requiredCapabilities": s.required_capabilities,
@@ -207,7 +207,9 @@ pub(super) async fn metrics(State(front): Shared) -> Result<Response, Problem> {
         RunState::Failed,
         RunState::Cancelled,
     ];
-    let label = |name: &str, value: &str| format!("{{{name}=\"{}\"}}", value.replace('\\', "\\\\").replace('"', "\\\""));
+    let label = |name: &str, value: &str| {
+        format!("{{{name}=\"{}\"}}", value.replace('\\', "\\\\").replace('"', "\\\""))
+    };
     let count = |s: RunState| runs.iter().filter(|r| r.state == s).count() as u64;
     let by_state: Vec<_> = states.map(|s| (label("state", &s.to_string()), count(s))).to_vec();
     gauge("runs", "Runs by state.", &by_state);
@@ -234,7 +236,11 @@ pub(super) async fn metrics(State(front): Shared) -> Result<Response, Problem> {
     let waiting = store.waiting(front.member.now()).await?;
     let show = |key: &str| Class::from_key(key).map(|c| c.capabilities.join(",")).unwrap_or_default();
     let values: Vec<_> = waiting.iter().map(|w| (label("capabilities", &show(&w.class)), w.count)).collect();
-    gauge("waiting_process_chains", "Process chains that wait for an agent, by required capabilities.", &values);
+    gauge(
+        "waiting_process_chains",
+        "Process chains that wait for an agent, by required capabilities.",
+        &values,
+    );
     let agents = store.agents().await?;
     gauge("agents", "Agents.", &[(String::new(), agents.len() as u64)]);
     let instances = store.instances(front.member.now()).await?;

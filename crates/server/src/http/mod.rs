@@ -96,8 +96,11 @@ impl IntoResponse for Problem {
 
 impl From<StoreError> for Problem {
     fn from(e: StoreError) -> Self {
-        let status =
-            if e.is_transient() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::INTERNAL_SERVER_ERROR };
+        let status = if e.is_transient() {
+            StatusCode::SERVICE_UNAVAILABLE
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
         Self::new(status, e.to_string())
     }
 }
@@ -155,7 +158,8 @@ impl Front {
 
     /// Serves requests until it is time to stop.
     pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) -> Result<(), StoreError> {
-        let fail = |e: std::io::Error| StoreError::Other { path: PathBuf::from("http"), detail: e.to_string() };
+        let fail =
+            |e: std::io::Error| StoreError::Other { path: PathBuf::from("http"), detail: e.to_string() };
         let listener = self.setup.listener.try_clone().map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
         let listener = TcpListener::from_std(listener).map_err(fail)?;

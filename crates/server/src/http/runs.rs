@@ -76,7 +76,10 @@ pub(super) struct RunQuery {
 
 #[utoipa::path(get, path = "/runs", params(RunQuery), responses((status = 200, body = Vec<RunView>)))]
 /// Lists runs, newest first
-pub(super) async fn list(State(front): Shared, Query(query): Query<RunQuery>) -> Result<Json<Vec<RunView>>, Problem> {
+pub(super) async fn list(
+    State(front): Shared,
+    Query(query): Query<RunQuery>,
+) -> Result<Json<Vec<RunView>>, Problem> {
     let runs = front.member.store.runs().await?;
     let wanted = |r: &&Run| query.state.as_ref().is_none_or(|s| state_name(r.state) == *s);
     let page = runs.iter().filter(wanted).skip(query.offset).take(query.limit.unwrap_or(PAGE));

@@ -60,11 +60,7 @@ fn classes_of(batch: &Batch) -> HashSet<Name> {
     new.chain(batch.claims.iter().map(|c| &c.class)).cloned().collect()
 }
 
-async fn rows(
-    tx: &Transaction<'_>,
-    sql: &str,
-    values: &[&(dyn ToSql + Sync)],
-) -> Result<Vec<Row>, Error> {
+async fn rows(tx: &Transaction<'_>, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
     tx.query(&tx.prepare_cached(sql).await?, values).await
 }
 
@@ -126,7 +122,8 @@ async fn requeue(tx: &Transaction<'_>, requeues: &[Requeue]) -> Result<Vec<bool>
     let failure = |r: &Requeue| r.failure.clone().unwrap_or_default();
     let started: Vec<i64> = requeues.iter().map(|r| failure(r).0).collect();
     let ended: Vec<i64> = requeues.iter().map(|r| failure(r).1).collect();
-    let errors: Vec<Option<String>> = requeues.iter().map(|r| r.failure.as_ref().map(|f| f.2.clone())).collect();
+    let errors: Vec<Option<String>> =
+        requeues.iter().map(|r| r.failure.as_ref().map(|f| f.2.clone())).collect();
     let sql = format!(
         "WITH back AS (SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[],
                  $5::bigint[], $6::text[]) AS b (id, attempt, pause, started, ended, error)),

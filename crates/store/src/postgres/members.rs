@@ -98,8 +98,9 @@ impl Members for PostgresStore {
         let resources = serde_json::to_string(&a.resources).unwrap_or_default();
         let incarnation = a.incarnation as i64;
         let scheduler = a.scheduler.as_deref();
-        let rows =
-            self.rows(sql, &[&a.id.as_str(), &incarnation, &capabilities, &resources, &scheduler, &now]).await?;
+        let rows = self
+            .rows(sql, &[&a.id.as_str(), &incarnation, &capabilities, &resources, &scheduler, &now])
+            .await?;
         Ok(rows.first().map(|r| r.get::<_, i64>(0) as u64))
     }
 
@@ -144,12 +145,9 @@ impl Members for PostgresStore {
                    VALUES ($1, $2, $3, $4, $5, $6, $7)
                    ON CONFLICT (id) DO UPDATE SET state = $3, handle = $4, changed = $6, reason = $7";
         let values = (m.id.as_str(), m.setup.as_str(), m.state.name());
-        self.change(
-            sql,
-            &[&values.0, &values.1, &values.2, &m.handle, &m.created, &m.changed, &m.reason],
-        )
-        .await
-        .map(|_| ())
+        self.change(sql, &[&values.0, &values.1, &values.2, &m.handle, &m.created, &m.changed, &m.reason])
+            .await
+            .map(|_| ())
     }
 
     async fn machines(&self) -> Result<Vec<Machine>, StoreError> {

@@ -11,8 +11,8 @@ mod tls;
 use crate::batch::{Applied, Batch};
 use crate::error::StoreError;
 use crate::record::{
-    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
-    WaitingClass, id, id_range, key,
+    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange,
+    RunState, WaitingClass, id, id_range, key,
 };
 use crate::{Members, Store};
 use async_trait::async_trait;
@@ -134,11 +134,12 @@ impl PostgresStore {
         let other = |detail| StoreError::Other { path: PathBuf::from(&self.place), detail };
         match e.code() {
             // What is no word of the server is about the connection, or a mistake in a statement of ours.
-            None if cause.is_none_or(|c| c.is::<std::io::Error>()) => self.unavailable(detail),
-            None => other(detail),
+            None if cause.is_none_or(<dyn std::error::Error + 'static>::is::<std::io::Error>) => {
+                self.unavailable(detail)
+            }
             Some(code) if is_transient(code) => self.unavailable(detail),
             Some(&SqlState::DISK_FULL) => StoreError::Full { path: PathBuf::from(&self.place) },
-            Some(_) => other(detail),
+            None | Some(_) => other(detail),
         }
     }
 
@@ -165,7 +166,8 @@ impl PostgresStore {
         }
         self.change("INSERT INTO class (key) VALUES ($1) ON CONFLICT DO NOTHING", &[&class.as_str()]).await?;
         let rows = self.rows("SELECT id FROM class WHERE key = $1", &[&class.as_str()]).await?;
-        let id = rows.first().map(|r| r.get(0)).ok_or_else(|| self.unavailable("a class is gone".to_owned()))?;
+        let id =
+            rows.first().map(|r| r.get(0)).ok_or_else(|| self.unavailable("a class is gone".to_owned()))?;
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).insert(class.clone(), id);
         Ok(id)
     }
@@ -361,7 +363,8 @@ impl Store for PostgresStore {
     }
 
     async fn class_counts(&self, run: RunId) -> Result<Vec<ClassCount>, StoreError> {
-        let sql = "SELECT class.key, state, sum(count)::bigint FROM class_count JOIN class ON class.id = class
+        let sql =
+            "SELECT class.key, state, sum(count)::bigint FROM class_count JOIN class ON class.id = class
                    WHERE run = $1 GROUP BY class.key, state HAVING sum(count) > 0 ORDER BY class.key, state";
         let read = |row: &Row| ClassCount {
             class: row.get::<_, String>(0).into(),

@@ -82,7 +82,8 @@ fn controls_runs(tx: &Transaction<'_>, batch: &Batch) -> rusqlite::Result<bool> 
     let Some(instance) = &batch.instance else { return Ok(true) };
     for run in batch.runs() {
         let sql = "SELECT 1 FROM run WHERE id = ?1 AND controller = ?2";
-        let found: Option<i64> = tx.query_row(sql, params![run.0, instance.as_str()], |r| r.get(0)).optional()?;
+        let found: Option<i64> =
+            tx.query_row(sql, params![run.0, instance.as_str()], |r| r.get(0)).optional()?;
         if found.is_none() {
             return Ok(false);
         }
@@ -191,8 +192,10 @@ fn insert_chains(
         let class = class_id(tx, classes, fresh, &chain.class)?;
         let id = id(new.run, new.first + i as u64);
         let registered = ChainState::Registered;
-        tx.prepare_cached("INSERT INTO chain (id, class, state, priority, rank) VALUES (?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![id, class, registered.code(), chain.priority, chain.rank])?;
+        tx.prepare_cached(
+            "INSERT INTO chain (id, class, state, priority, rank) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![id, class, registered.code(), chain.priority, chain.rank])?;
         tx.prepare_cached("INSERT INTO payload (id, chain) VALUES (?1, ?2)")?
             .execute(params![id, chain.payload])?;
         changes.add(id, class, registered, 1);
@@ -290,7 +293,9 @@ pub(super) fn release(
         record.state = if record.losses >= limit { ChainState::Failed } else { ChainState::Registered };
         let chain = id(record.key.run, record.key.seq);
         let class: i64 = tx
-            .prepare_cached("UPDATE chain SET state = ?2, losses = ?3, ended = ?4 WHERE id = ?1 RETURNING class")?
+            .prepare_cached(
+                "UPDATE chain SET state = ?2, losses = ?3, ended = ?4 WHERE id = ?1 RETURNING class",
+            )?
             .query_row(params![chain, record.state.code(), record.losses, now], |r| r.get(0))?;
         changes.moved(chain, class, ChainState::Running, record.state);
         if record.state == ChainState::Failed {

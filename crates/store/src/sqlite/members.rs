@@ -187,7 +187,8 @@ impl Members for SqliteStore {
     }
 
     async fn put_token(&self, t: &Token) -> Result<(), StoreError> {
-        let sql = "INSERT OR REPLACE INTO token (name, role, hash, created, expires) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let sql =
+            "INSERT OR REPLACE INTO token (name, role, hash, created, expires) VALUES (?1, ?2, ?3, ?4, ?5)";
         self.change(sql, params![t.name, t.role, t.hash, t.created, t.expires]).map(|_| ())
     }
 

@@ -11,8 +11,8 @@ use crate::Store;
 use crate::batch::{Applied, Batch};
 use crate::error::StoreError;
 use crate::record::{
-    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange, RunState,
-    WaitingClass, id, id_range, key,
+    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange,
+    RunState, WaitingClass, id, id_range, key,
 };
 use apply::CountChanges;
 use async_trait::async_trait;
@@ -88,11 +88,7 @@ impl SqliteStore {
         connection.set_prepared_statement_cache_capacity(64);
         // Otherwise a statement with a bound LIMIT is compiled anew for every new limit.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(|e| fail(&e))?;
-        let inner = Inner {
-            connection,
-            classes: HashMap::new(),
-            last_sync: Instant::now(),
-        };
+        let inner = Inner { connection, classes: HashMap::new(), last_sync: Instant::now() };
         Ok(Self { path: path.to_path_buf(), inner: Mutex::new(inner) })
     }
 
@@ -183,7 +179,12 @@ fn read_chain(row: &Row<'_>) -> rusqlite::Result<ChainRecord> {
 }
 
 /// Moves all chains of a run from one of some states to another.
-fn move_chains(tx: &Transaction<'_>, run: RunId, from: &[ChainState], to: ChainState) -> rusqlite::Result<u64> {
+fn move_chains(
+    tx: &Transaction<'_>,
+    run: RunId,
+    from: &[ChainState],
+    to: ChainState,
+) -> rusqlite::Result<u64> {
     let (first, last) = id_range(run);
     let mut changes = CountChanges::default();
     let mut n = 0;
@@ -496,7 +497,8 @@ impl Store for SqliteStore {
     async fn release_running(&self, run: RunId) -> Result<u64, StoreError> {
         self.with(|inner| {
             let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let n = move_chains(&tx, run, &[ChainState::Running, ChainState::Paused], ChainState::Registered)?;
+            let n =
+                move_chains(&tx, run, &[ChainState::Running, ChainState::Paused], ChainState::Registered)?;
             tx.commit()?;
             Ok(n)
         })
@@ -521,7 +523,8 @@ impl Store for SqliteStore {
     async fn retry_failed(&self, run: RunId) -> Result<u64, StoreError> {
         self.with(|inner| {
             let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let n = move_chains(&tx, run, &[ChainState::Failed, ChainState::Cancelled], ChainState::Registered)?;
+            let n =
+                move_chains(&tx, run, &[ChainState::Failed, ChainState::Cancelled], ChainState::Registered)?;
             tx.commit()?;
             Ok(n)
         })
