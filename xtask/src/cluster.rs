@@ -62,7 +62,7 @@ fn submit(cluster: &Cluster, wait: bool) -> Result<i64, String> {
     }
     let said = cluster.ask(&arguments).ok_or_else(|| cluster.logs())?;
     let numbers = said.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok());
-    numbers.filter_map(|v| v["run"].as_i64()).last().ok_or(said)
+    numbers.filter_map(|v| v["run"].as_i64()).next_back().ok_or(said)
 }
 
 fn get(cluster: &Cluster, path: &str) -> Result<Value, String> {
@@ -84,7 +84,9 @@ fn chains(cluster: &Cluster, run: i64) -> Result<BTreeMap<String, Vec<(i64, i64)
             lanes.entry(agent.to_owned()).or_default().push((s, e));
         }
     }
-    lanes.values_mut().for_each(|l| l.sort_unstable());
+    for lane in lanes.values_mut() {
+        lane.sort_unstable();
+    }
     Ok(lanes)
 }
 
