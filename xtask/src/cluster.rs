@@ -141,6 +141,15 @@ fn latency(catena: &Path) -> Result<(), String> {
     std::fs::write(cluster.path().join("workflow.yaml"), text).map_err(|e| e.to_string())?;
     std::fs::write(cluster.path().join("services.yaml"), "[]\n").map_err(|e| e.to_string())?;
     let run = submit(&cluster, true)?;
+    let list = get(&cluster, &format!("/runs/{run}/chains?limit=10000"))?;
+    let list = list.as_array().into_iter().flatten();
+    let waits: Vec<f64> =
+        list.filter_map(|c| Some((c["started"].as_i64()? - c["registered"].as_i64()?) as f64)).collect();
+    println!(
+        "| idle cluster: chain becomes ready → process starts, ms | {} | {} |",
+        percentile(waits.clone(), 0.5),
+        percentile(waits, 0.99)
+    );
     let mut all: Vec<(i64, i64)> = chains(&cluster, run)?.into_values().flatten().collect();
     all.sort_unstable();
     let gaps: Vec<f64> = all.windows(2).map(|w| (w[1].0 - w[0].1) as f64).collect();

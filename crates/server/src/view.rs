@@ -6,6 +6,7 @@ use catena_model::{Name, Resources, Value};
 use catena_schedule::Class;
 use catena_store::{ChainFilter, ChainRecord, Counts, Run, RunState, Store, StoreError};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// How many running chains and failures a status names.
@@ -144,6 +145,9 @@ pub struct ChainView {
     pub priority: i32,
     /// The agent that has or had it.
     pub agent: Option<String>,
+    /// When it could run for the first time, where that is known.
+    #[serde(default)]
+    pub registered: Option<i64>,
     /// When the last attempt started.
     pub started: Option<i64>,
     /// When it ended.
@@ -166,10 +170,20 @@ impl ChainView {
             capabilities: Class::from_key(&c.class).map(|c| c.capabilities).unwrap_or_default(),
             priority: c.priority,
             agent: c.agent.as_ref().map(ToString::to_string),
+            registered: None,
             started: c.started,
             ended: c.ended,
             tasks: chain.iter().flat_map(|c| &c.executables).map(|t| t.id.clone()).collect(),
         }
+    }
+}
+
+impl ChainView {
+    /// Adds when the chain was registered, which follows from its rank.
+    #[must_use]
+    pub(crate) fn with_registered(mut self, c: &ChainRecord, aging: Duration) -> Self {
+        self.registered = Some(i64::from(c.priority) * (aging.as_millis() as i64) - c.rank);
+        self
     }
 }
 

@@ -356,7 +356,8 @@ pub(super) async fn chains(
     let filter =
         ChainFilter { state: query.state, from: query.from, limit, payload: true, ..ChainFilter::default() };
     let chains = front.member.store.chains(run.id, &filter).await?;
-    Ok(Json(chains.iter().map(ChainView::new).collect()))
+    let view = |c| ChainView::new(c).with_registered(c, front.setup.aging);
+    Ok(Json(chains.iter().map(view).collect()))
 }
 
 #[utoipa::path(get, path = "/runs/{id}/chains/{chain}", params(("id" = i64, Path), ("chain" = u64, Path)),
@@ -368,7 +369,8 @@ pub(super) async fn chain(
 ) -> Result<Json<serde_json::Value>, Problem> {
     let record = front.member.store.chain(ChainKey { run: RunId(id), seq }).await?;
     let record = record.ok_or_else(|| Problem::not_found(&format!("chain {seq} in run {id}")))?;
-    let mut view = serde_json::to_value(ChainView::new(&record)).unwrap_or_default();
+    let mut view = serde_json::to_value(ChainView::new(&record).with_registered(&record, front.setup.aging))
+        .unwrap_or_default();
     view["definition"] = serde_json::from_slice(&record.payload).unwrap_or_default();
     view["result"] = serde_json::from_slice(&record.result).unwrap_or_default();
     Ok(Json(view))
