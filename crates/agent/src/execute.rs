@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+/// What an agent may find in its environment and tasks must not.
+const SECRETS: [&str; 3] = ["CATENA_STORE", "CATENA_BUS", "CATENA_TOKEN"];
+
 /// What a slot needs to execute chains.
 pub(crate) struct Executor<'a> {
     pub(crate) config: &'a AgentConfig,
@@ -327,6 +330,9 @@ impl Executor<'_> {
             command.args(&arguments).current_dir(&job.context.directory);
         }
         command.env(STATE_VARIABLE, &job.context.state).env(ATTEMPT_VARIABLE, attempt_mark(job.attempt));
+        for secret in SECRETS {
+            command.env_remove(secret);
+        }
         command.envs(task.env.iter().map(|(k, v)| (k.as_str(), v)));
         Ok((command, shown))
     }

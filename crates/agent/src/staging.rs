@@ -14,6 +14,9 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) struct Staging {
     directory: PathBuf,
     exists: bool,
+    number: u32,
+    /// Says which attempt at the chain has published last, if it was not the first.
+    published: PathBuf,
     /// Where each output is written, by its final path, and what is renamed to publish it.
     local: HashMap<Name, (PathBuf, usize)>,
     /// What is renamed at the end: from, to.
@@ -24,7 +27,14 @@ impl Staging {
     /// Decides where everything goes, without touching the disk.
     pub(crate) fn new(context: &RunContext, attempt: Attempt, chain: &ProcessChain) -> Self {
         let directory = context.work.join(format!("{}-{}", attempt.chain.seq, attempt.number));
-        let mut staging = Self { directory, exists: false, local: HashMap::new(), moves: Vec::new() };
+        let mut staging = Self {
+            directory,
+            exists: false,
+            number: attempt.number,
+            published: context.work.join(format!("{}.published", attempt.chain.seq)),
+            local: HashMap::new(),
+            moves: Vec::new(),
+        };
         for output in chain.executables.iter().flat_map(Executable::outputs) {
             let target = &output.variable.value;
             let (local, from, to) = staging.place(context, attempt, target);
@@ -105,10 +115,31 @@ impl Staging {
         }
     }
 
+    /// Makes sure that an attempt that was taken for dead does not replace what a newer one has published.
+    fn claim_publication(&self) -> io::Result<()> {
+        let last = match fs::read_to_string(&self.published) {
+            Ok(text) => text.trim().parse().unwrap_or(u32::MAX),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => 1,
+            Err(e) => return Err(e),
+        };
+        if last > self.number {
+            return Err(io::Error::other("a newer attempt has published its outputs"));
+        }
+        if last < self.number {
+            let written = self.published.with_extension(format!("published-{}", self.number));
+            fs::write(&written, self.number.to_string())?;
+            fs::rename(&written, &self.published)?;
+        }
+        Ok(())
+    }
+
     /// Renames outputs to their final places.
     pub(crate) fn publish<'t>(&self, targets: impl Iterator<Item = &'t Name>) -> io::Result<()> {
         let chosen: BTreeSet<usize> =
             targets.filter_map(|t| self.local.get(t)).map(|(_, index)| *index).collect();
+        if !chosen.is_empty() {
+            self.claim_publication()?;
+        }
         for (from, to) in chosen.into_iter().map(|i| &self.moves[i]) {
             if let Some(parent) = to.parent() {
                 fs::create_dir_all(parent)?;
@@ -199,5 +230,78 @@ pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(_) => fs::copy(from, to).map(|_| ()),
         Ok(()) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catena_model::chain::{Argument, ArgumentVariable, ChainKey, RunId};
+    use catena_model::{Direction, Resources};
+
+    fn chain(output: &Path) -> ProcessChain {
+        let argument = Argument {
+            id: "out".into(),
+            label: None,
+            variable: ArgumentVariable { id: "v".into(), value: Name::new(output.to_string_lossy()) },
+            direction: Direction::Output,
+            data_type: "string".into(),
+        };
+        let task = Executable {
+            id: "t".into(),
+            path: "/bin/true".into(),
+            service_id: "s".into(),
+            arguments: vec![argument],
+            runtime: "other".into(),
+            runtime_args: Vec::new(),
+            retries: None,
+            max_inactivity: None,
+            max_runtime: None,
+            deadline: None,
+            script: None,
+            env: Vec::new(),
+            cache: true,
+            package: None,
+        };
+        ProcessChain {
+            id: "c".into(),
+            executables: vec![task],
+            required_capabilities: Vec::new(),
+            priority: 0,
+            retries: None,
+            resources: Resources::default(),
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_was_taken_for_dead_replaces_nothing() {
+        let dir = std::env::temp_dir().join(format!("catena-staging-{}", std::process::id()));
+        let context = RunContext {
+            run: RunId(1),
+            workflow: String::new(),
+            directory: dir.clone(),
+            tmp: dir.join("data"),
+            out: dir.join("out"),
+            work: dir.join("work"),
+            logs: dir.join("logs"),
+            state: dir.clone(),
+        };
+        let target = context.tmp.join("7/result");
+        let chain = chain(&target);
+        let name = Name::new(target.to_string_lossy());
+        let attempt = |number| {
+            let attempt = Attempt { chain: ChainKey { run: RunId(1), seq: 3 }, number };
+            let mut staging = Staging::new(&context, attempt, &chain);
+            staging.prepare_output(&name, "string").unwrap();
+            fs::write(staging.locate(&name), number.to_string()).unwrap();
+            staging
+        };
+        let (first, second) = (attempt(1), attempt(2));
+        second.publish([&name].into_iter()).unwrap();
+        assert!(first.publish([&name].into_iter()).is_err(), "it comes too late");
+        assert_eq!(fs::read_to_string(&target).unwrap(), "2");
+        attempt(3).publish([&name].into_iter()).unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "3", "a newer one may");
+        fs::remove_dir_all(&dir).unwrap();
     }
 }

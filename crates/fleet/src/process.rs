@@ -20,6 +20,8 @@ const CLUSTER: &str = "CATENA_CLUSTER";
 pub struct ProcessProvider {
     /// The command that starts an agent, without what differs from agent to agent.
     pub command: Vec<OsString>,
+    /// What it finds in its environment: everybody can read command lines.
+    pub environment: Vec<(String, String)>,
     /// Distinguishes this cluster from others on the machine.
     pub cluster: String,
     /// Where agents write their logs.
@@ -55,6 +57,7 @@ impl ProcessProvider {
         };
         let mut command = Command::new(program);
         command.args(arguments).env(MACHINE, id.as_str()).env(CLUSTER, &self.cluster).stdin(Stdio::null());
+        command.envs(self.environment.iter().cloned());
         Ok(command)
     }
 }

@@ -187,7 +187,8 @@ impl Config {
     pub fn add_environment(&mut self, variables: impl Iterator<Item = (String, String)>) -> Vec<String> {
         let variables: Vec<(String, String)> = variables.collect();
         let mut mistakes = Vec::new();
-        for (setting, _) in SETTINGS {
+        // Tasks find the mark of their agent under the name that `state` would have.
+        for (setting, _) in SETTINGS.iter().filter(|(s, _)| *s != "state") {
             let variable = format!("CATENA_{}", environment_name(setting));
             if let Some((_, value)) = variables.iter().find(|(name, _)| *name == variable) {
                 mistakes.extend(self.add_text(setting, value).err().map(|e| format!("{variable}: {e}")));
@@ -203,7 +204,16 @@ impl Config {
         if let Some(problem) = diags.iter().next() {
             return Err(problem.message.clone());
         }
-        let Some(node) = nodes.first() else { return Err("the value is empty".to_owned()) };
+        let Some(node) = nodes.first() else {
+            match setting {
+                "store" => self.store = None,
+                "server" => self.server = None,
+                "token" => self.token = None,
+                "bus" | "bus.url" => self.bus.url.clear(),
+                _ => return Err("the value is empty".to_owned()),
+            }
+            return Ok(());
+        };
         self.set(setting, node, Path::new("")).map_err(|(_, what)| what)
     }
 

@@ -57,6 +57,11 @@ impl Nats {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Kills it.
     pub fn kill(&mut self) {
         self.server.kill();

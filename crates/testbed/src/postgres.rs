@@ -66,7 +66,7 @@ impl Postgres {
             arguments.push(setting.into());
         }
         // Immediate shutdown on QUIT: nobody wants to wait for a database that is thrown away.
-        let server = Server::start(arguments, &path.join("log"))?.stopped_by(Signal::QUIT);
+        let server = Server::start_stopped_by(arguments, Vec::new(), &path.join("log"), Signal::QUIT)?;
         let postgres = Self { server, port, programs, _directory: directory };
         postgres.wait()?;
         Ok(postgres)
@@ -138,7 +138,9 @@ fn as_user() -> Vec<OsString> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
     }
+    // Changing the user takes the wish to die with the parent away, so it is given again.
     let uid = format!("--reuid={USER}");
     let gid = format!("--regid={USER}");
-    ["setpriv", &uid, &gid, "--clear-groups"].iter().map(OsString::from).collect()
+    let words = ["setpriv", &uid, &gid, "--clear-groups", "--pdeathsig", "QUIT", "--"];
+    words.iter().map(OsString::from).collect()
 }

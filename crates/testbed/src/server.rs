@@ -59,22 +59,31 @@ impl Server {
         log: &Path,
     ) -> Result<Self, TestbedError> {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        let mut server =
-            Self { arguments, environment, log: log.to_path_buf(), child: None, farewell: Signal::TERM };
+        Self::start_stopped_by(arguments, environment, log, Signal::TERM)
+    }
+
+    /// Starts a command that is stopped by another signal than TERM.
+    pub(crate) fn start_stopped_by(
+        arguments: Vec<OsString>,
+        environment: Vec<(OsString, OsString)>,
+        log: &Path,
+        farewell: Signal,
+    ) -> Result<Self, TestbedError> {
+        let mut server = Self { arguments, environment, log: log.to_path_buf(), child: None, farewell };
         server.spawn()?;
         Ok(server)
     }
 
-    /// Uses another signal than TERM to stop it.
-    #[must_use]
-    pub fn stopped_by(mut self, signal: Signal) -> Self {
-        self.farewell = signal;
-        self
-    }
-
     fn spawn(&mut self) -> Result<(), TestbedError> {
         let log = File::options().create(true).append(true).open(&self.log)?;
-        let Some((program, arguments)) = self.arguments.split_first() else {
+        // It should not outlive the one who started it, however that one ends.
+        let mut words = Vec::new();
+        if find_program("setpriv", &[], "util-linux").is_ok() {
+            let signal = if self.farewell == Signal::QUIT { "QUIT" } else { "TERM" };
+            words.extend(["setpriv", "--pdeathsig", signal, "--"].map(OsString::from));
+        }
+        words.extend(self.arguments.iter().cloned());
+        let Some((program, arguments)) = words.split_first() else {
             return Err(TestbedError::Start { what: "nothing".to_owned(), detail: "no command".to_owned() });
         };
         let child = Command::new(program)

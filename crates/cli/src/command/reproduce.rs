@@ -15,6 +15,8 @@ use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Table 1 of the paper: types of agents, and how many of each there may be.
@@ -254,7 +256,15 @@ impl<'a> Run<'a> {
         let mut kills = Vec::new();
         let mut plan = if self.plan.kills { self.kill_plan() } else { Vec::new() };
         let mut told = Instant::now();
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, interrupted.clone())?;
+        }
         loop {
+            if interrupted.load(Ordering::Relaxed) {
+                let detail = "it was interrupted; everything that was started is ended".to_owned();
+                return Err(TestbedError::Start { what: "the experiment".to_owned(), detail });
+            }
             while let Some((at, what)) = plan.first().copied().filter(|(at, _)| begin.elapsed() >= *at) {
                 plan.remove(0);
                 let _ = at;

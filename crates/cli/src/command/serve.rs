@@ -257,24 +257,24 @@ impl Starter<'_> {
         if let Some(file) = &self.file {
             command.extend(["--config".into(), file.clone().into_os_string()]);
         }
-        let mut set = |setting: &str, value: &str| {
-            command.extend(["--set".into(), format!("{setting}={value}").into()]);
-        };
         // What this instance was told on its command line or in its environment, its agents should know.
-        set("bus.url", &config.bus.url);
-        set("storage", &places.storage().to_string_lossy());
-        set("lease", &format!("{}ms", config.lease.as_millis()));
-        set("look", &format!("{}ms", config.look.as_millis()));
-        set("agent.cache", &config.agent.cache.to_string());
+        let mut environment = vec![
+            ("CATENA_BUS".to_owned(), config.bus.url.clone()),
+            ("CATENA_STORAGE".to_owned(), places.storage().to_string_lossy().into_owned()),
+            ("CATENA_LEASE".to_owned(), format!("{}ms", config.lease.as_millis())),
+            ("CATENA_LOOK".to_owned(), format!("{}ms", config.look.as_millis())),
+            ("CATENA_AGENT_CACHE".to_owned(), config.agent.cache.to_string()),
+        ];
         if !config.bus.prefix.is_empty() {
-            set("bus.prefix", &config.bus.prefix);
+            environment.push(("CATENA_BUS_PREFIX".to_owned(), config.bus.prefix.clone()));
         }
         if let Some(store) = &config.store {
-            set("store", store);
+            environment.push(("CATENA_STORE".to_owned(), store.clone()));
         }
         command.extend(["--state".into(), config.state.clone().into_os_string()]);
         let provider = ProcessProvider {
             command,
+            environment,
             cluster: format!(
                 "{}|{}",
                 config.store.as_deref().unwrap_or("sqlite"),

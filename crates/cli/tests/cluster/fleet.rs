@@ -3,6 +3,7 @@
 use crate::{QUICK, assert_succeeded, counting, start, status, submit};
 use catena_testbed::{Cluster, wait_until};
 use serde_json::Value;
+use std::process::Command;
 use std::time::Duration;
 
 fn with_setups(setups: &str) -> Cluster {
@@ -59,6 +60,72 @@ fn machines_that_cannot_be_made_are_not_tried_again_and_again() {
     assert_eq!(machines(&cluster, "failed"), 2);
     let fleet = cluster.ask(&["fleet"]).unwrap();
     assert!(fleet.contains("out of order"), "{fleet}");
+}
+
+/// An agent in a network namespace of its own is cut off, its chains run elsewhere, and it is useful again when
+/// the network is back.
+#[test]
+fn an_agent_that_is_cut_off_is_replaced_and_comes_back() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: network namespaces need root");
+        return;
+    }
+    let number = 100 + std::process::id() % 100;
+    let (prefix, bridge) = (format!("10.{number}.7"), format!("ctb{number}"));
+    let mut cluster = start(QUICK);
+    // The agent reaches the servers through a small relay on the bridge: they listen on the loopback device only.
+    let setup = format!(
+        "fleet:\n  setups:\n    - {{id: remote, min: 1, max: 1, idleShutdown: 60s, network: {{bridge: {bridge}, prefix: {prefix}}}, settings: {{bus: 'nats://{prefix}.1:{}', store: '', server: ''}}}}\n",
+        cluster.nats.port()
+    );
+    let config = cluster.path().join("catena.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text + &setup).unwrap();
+    cluster.serve("main", "http,controller,scheduler,fleet", &[]).unwrap();
+    cluster.agent("local", &[], &[]).unwrap();
+    cluster.wait_for_agents(1).unwrap();
+    let _bridge = Bridge(bridge.clone());
+    let _relay = relay(&prefix, cluster.nats.port());
+    cluster.wait_for_agents(2).unwrap();
+    counting(&cluster, "work", 16, 0.4);
+    let run = submit(&cluster, "work.yaml");
+    crate::wait_for_chains(&cluster, run, 4);
+    let link = |state: &str| Command::new("ip").args(["link", "set", &bridge, state]).status().unwrap();
+    link("down");
+    assert_succeeded(&cluster, run, 16);
+    link("up");
+    cluster.wait_for_agents(2).unwrap();
+    counting(&cluster, "more", 8, 0.2);
+    let more = submit(&cluster, "more.yaml");
+    assert_succeeded(&cluster, more, 8);
+}
+
+/// Removes the bridge at the end.
+struct Bridge(String);
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["link", "del", &self.0]).status();
+    }
+}
+
+/// Passes connections to the bridge on to a server on the loopback device, once the bridge is there.
+fn relay(prefix: &str, port: u16) -> std::thread::JoinHandle<()> {
+    let address = format!("{prefix}.1:{port}");
+    std::thread::spawn(move || {
+        let listener = wait_until(Duration::from_secs(20), || std::net::TcpListener::bind(&address).ok());
+        for near in listener.iter().flat_map(std::net::TcpListener::incoming).flatten() {
+            let Ok(far) = std::net::TcpStream::connect(("127.0.0.1", port)) else { continue };
+            let pipe = |mut from: std::net::TcpStream, mut to: std::net::TcpStream| {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(std::net::Shutdown::Both);
+                });
+            };
+            pipe(near.try_clone().unwrap(), far.try_clone().unwrap());
+            pipe(far, near);
+        }
+    })
 }
 
 #[test]
