@@ -23,12 +23,16 @@ const PYTHON_PEERS: [(&str, &str, &str, usize); 4] = [
 ];
 
 pub(crate) fn bench(arguments: &[&str]) -> Result<(), String> {
-    let peers = match arguments {
+    let peers = match *arguments {
         ["local"] => true,
         ["local", "--no-python"] => false,
-        ["cluster"] => return crate::cluster::bench(false),
-        ["cluster", "--quick"] => return crate::cluster::bench(true),
-        _ => return Err("cargo xtask bench local [--no-python] | cluster [--quick]".to_owned()),
+        ["cluster", ref rest @ ..] => return crate::cluster::bench(rest),
+        _ => {
+            return Err(
+                "cargo xtask bench local [--no-python] | cluster [--quick] [throughput latency recovery]"
+                    .to_owned(),
+            );
+        }
     };
     install(&[("make", "make"), ("ninja", "ninja-build"), ("xargs", "findutils")])?;
     run(Command::new("cargo").args(["build", "--release"]))?;

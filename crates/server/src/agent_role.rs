@@ -247,9 +247,11 @@ impl Remote {
     }
 
     /// Something happened here: the end of an attempt is kept until it is known.
-    async fn report(&mut self, events: Vec<AgentEvent>) {
+    async fn report(&mut self, mut events: Vec<AgentEvent>) {
         let now = self.clock.now();
-        for event in events.iter().filter(|e| matches!(e, AgentEvent::Ended { .. })) {
+        // Far away nobody watches single tasks.
+        events.retain(|e| matches!(e, AgentEvent::Ended { .. }));
+        for event in &events {
             self.bond.ended(event.attempt(), event.clone(), now);
         }
         if let Address::Scheduler(scheduler) = self.bond.address() {

@@ -38,8 +38,10 @@ pub(crate) struct Verdict {
 
 impl RunControl {
     /// A run whose planner has used so many results, of so many tasks and cached tasks.
-    pub(crate) fn new(run: Run, planner: Planner, used: u64, tasks: (u64, u64), aging: Duration) -> Self {
+    pub(crate) fn new(mut run: Run, planner: Planner, used: u64, tasks: (u64, u64), aging: Duration) -> Self {
         let fed_after = planner.chain_count();
+        // The planner knows what it says, and it may be large.
+        run.definition = Vec::new();
         Self {
             run,
             planner,
