@@ -59,10 +59,22 @@ fn root() -> PathBuf {
 
 /// Runs a command in the root of the repository.
 fn run(command: &mut Command) -> Result<(), String> {
+    forget_cargo(command);
     let shown = format!("{command:?}").replace('"', "");
     println!("$ {shown}");
     let status = command.current_dir(root()).status().map_err(|e| format!("{shown}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
+}
+
+/// What cargo tells this program about itself must not reach the builds it starts: some look at it and would be
+/// done anew.
+fn forget_cargo(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
 }
 
 fn is_on_path(program: &str) -> bool {
@@ -117,6 +129,7 @@ fn test(filter: &[&str]) -> Result<(), String> {
 
 /// Runs tests, shows what they print, and closes with one line for all of them.
 fn count_tests(command: &mut Command) -> Result<(), String> {
+    forget_cargo(command);
     let mut child = command.current_dir(root()).stdout(Stdio::piped()).spawn().map_err(|e| e.to_string())?;
     let mut counts = [0u64; 3];
     for line in BufReader::new(child.stdout.take().ok_or("no output")?).lines() {

@@ -19,6 +19,8 @@ pub struct Live {
     pub failures: u32,
     /// The class of the chain.
     pub class: Name,
+    /// Its rank among those that wait.
+    pub rank: i64,
     /// The chain.
     pub chain: Arc<ProcessChain>,
     /// When it was last sent.
@@ -28,8 +30,15 @@ pub struct Live {
 
 impl Live {
     /// An attempt that was sent, or has to be sent if that was long ago.
-    pub fn new(attempt: u32, failures: u32, class: Name, chain: Arc<ProcessChain>, sent: i64) -> Self {
-        Self { attempt, failures, class, chain, sent, recalled: false }
+    pub fn new(
+        attempt: u32,
+        failures: u32,
+        class: Name,
+        rank: i64,
+        chain: Arc<ProcessChain>,
+        sent: i64,
+    ) -> Self {
+        Self { attempt, failures, class, rank, chain, sent, recalled: false }
     }
 }
 
@@ -230,7 +239,7 @@ mod tests {
             retries: None,
             resources: Resources::default(),
         };
-        Live::new(number, 0, Class::of(&chain).key(), Arc::new(chain), sent)
+        Live::new(number, 0, Class::of(&chain).key(), 0, Arc::new(chain), sent)
     }
 
     fn dispatch(attempts: &[(u64, u32)]) -> Dispatch {

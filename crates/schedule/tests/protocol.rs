@@ -286,7 +286,7 @@ impl World {
         for (seq, row) in self.store.chains.iter().enumerate() {
             if matches!(row.is, ChainIs::With { agent: a } if a == agent) {
                 let class = Class::of(&chain()).key();
-                live.insert(attempt(seq, 0).chain, Live::new(row.attempt, 0, class, chain(), 0));
+                live.insert(attempt(seq, 0).chain, Live::new(row.attempt, 0, class, 0, chain(), 0));
             }
         }
         let resources = Resources { cpus: 1000, memory: u64::MAX, ..Resources::default() };
@@ -310,7 +310,7 @@ impl World {
                 if claimed.len() < limit && matches!(row.is, ChainIs::Waiting) {
                     row.attempt += 1;
                     row.is = ChainIs::With { agent: a };
-                    let live = Live::new(row.attempt, 0, class.clone(), chain(), self.now);
+                    let live = Live::new(row.attempt, 0, class.clone(), 0, chain(), self.now);
                     claimed.push((attempt(seq, row.attempt), live));
                 }
             }

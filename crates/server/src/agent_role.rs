@@ -292,7 +292,8 @@ impl Remote {
     /// Looks into the store: whether there is work, and whether the ends of attempts are known.
     async fn visit(&mut self, desk: &dyn Desk) {
         let mut state = self.state();
-        state.ended = self.bond.untold(self.clock.now());
+        // Also what was told a moment ago: perhaps nobody has heard it.
+        state.ended = self.bond.all_untold();
         let Ok(answer) = desk.visit(&state).await else { return };
         self.bond.known(&answer.known, self.clock.now());
         self.role.agent.stop_attempts(&answer.void);

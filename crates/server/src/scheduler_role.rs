@@ -204,7 +204,7 @@ impl SchedulerRole {
             let seen = member.store.agents().await?.iter().find(|a| a.id == agent).map_or(0, |a| a.seen);
             if now - seen > lease || messages_arrive && now - seen > lease / 2 {
                 let incarnation = self.dispatch.agent(&agent).map_or(0, |a| a.1);
-                self.lose(&agent, incarnation, "lost").await?;
+                self.lose(&agent, incarnation).await?;
             } else {
                 self.dispatch.heard(&agent, seen);
             }
@@ -223,7 +223,7 @@ impl SchedulerRole {
     }
 
     /// An agent is gone: what it had can run elsewhere.
-    async fn lose(&mut self, agent: &Name, incarnation: u64, why: &str) -> Result<(), StoreError> {
+    async fn lose(&mut self, agent: &Name, incarnation: u64) -> Result<(), StoreError> {
         let failure = TaskFailure {
             message: format!("{MAX_LOSSES} agents were lost while they ran this chain"),
             help: Some(
@@ -237,8 +237,8 @@ impl SchedulerRole {
         let released = store.release_agent(agent, MAX_LOSSES, &error, self.member.now()).await?;
         store.remove_agent(agent, incarnation).await?;
         self.dispatch.leave(agent);
-        if why == "lost" {
-            eprintln!("agent {agent} is lost; {} chains go back to the queue", released.len());
+        if !released.is_empty() {
+            eprintln!("agent {agent} is gone; {} chains go back to the queue", released.len());
         }
         let mut runs = BTreeSet::new();
         let mut classes: BTreeMap<Name, Registered> = BTreeMap::new();
@@ -276,7 +276,7 @@ impl SchedulerRole {
             if self.dispatch.has(&agent, incarnation) {
                 // What it told before it left comes first.
                 self.assign(std::mem::take(&mut turn)).await?;
-                self.lose(&agent, incarnation, "left").await?;
+                self.lose(&agent, incarnation).await?;
             }
         }
         for agent in std::mem::take(&mut turn.hellos) {
@@ -350,7 +350,7 @@ impl SchedulerRole {
             let settled = end.settle(outcome, results, true, self.member.now(), &mut turn.batch);
             if settled.state == ChainState::Registered {
                 let class = Class::of(&live.chain);
-                let registered = Event::Registered { class, count: 1, rank: 0 };
+                let registered = Event::Registered { class, count: 1, rank: live.rank };
                 self.dispatch.scheduler().handle(registered);
             }
             turn.ended.insert(attempt.chain.run);
@@ -385,7 +385,7 @@ impl SchedulerRole {
         };
         if before != state.incarnation {
             // It was started again. What it had before went with it.
-            self.lose(&state.id, before, "started again").await?;
+            self.lose(&state.id, before).await?;
             member.store.adopt_agent(&record, member.judgement()).await?;
         }
         let chains = member.store.chains_of(std::slice::from_ref(&state.id)).await?;
@@ -444,7 +444,14 @@ impl SchedulerRole {
             let chain = Arc::new(chain);
             let assignment = Assignment { attempt, chain: chain.clone() };
             turn.resend.entry(claim.agent.clone()).or_default().push(assignment);
-            let one = Live::new(attempt.number, claimed.failures, claim.class.clone(), chain, claim.now);
+            let one = Live::new(
+                attempt.number,
+                claimed.failures,
+                claim.class.clone(),
+                claimed.rank,
+                chain,
+                claim.now,
+            );
             live.push((attempt.chain, one));
         }
         self.dispatch.claimed(&claim.agent, &claim.class, asked, live, rank);
@@ -504,5 +511,5 @@ impl SchedulerRole {
 /// A chain that an agent should have. It is sent if the agent does not have it.
 fn live(record: &ChainRecord) -> Option<Live> {
     let chain = serde_json::from_slice(&record.payload).ok()?;
-    Some(Live::new(record.attempt, record.failures, record.class.clone(), Arc::new(chain), 0))
+    Some(Live::new(record.attempt, record.failures, record.class.clone(), record.rank, Arc::new(chain), 0))
 }

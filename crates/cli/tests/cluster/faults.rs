@@ -138,6 +138,46 @@ fn a_bus_that_loses_every_message_only_makes_things_slower() {
 }
 
 #[test]
+fn an_agent_without_messages_or_database_asks_over_http() {
+    let mut cluster = start("lease: 3s\nlook: 200ms\nagent: {cpus: 2, memory: 1 GiB, cache: false}\n");
+    cluster.serve("main", "http,controller,scheduler", &[]).unwrap();
+    cluster.wait_for_agents(0).unwrap();
+    let config = cluster.path().join("catena.yaml");
+    let create = ["token", "create", "far", "--role", "agent", "--config", config.to_str().unwrap()];
+    let token = cluster.ask(&create).unwrap();
+    let (server, token) = (cluster.url(), token.trim().to_owned());
+    let settings = ["--set", "bus.loss=1.0", "--set", "store=", "--server", &server, "--token", &token];
+    cluster.agent("far", &[], &settings).unwrap();
+    cluster.wait_for_agents(1).unwrap();
+    counting(&cluster, "work", 8, 0.05);
+    let run = submit(&cluster, "work.yaml");
+    assert_succeeded(&cluster, run, 8);
+    assert_eq!(executions(&cluster, "work"), [1; 8], "{}", cluster.logs());
+}
+
+#[test]
+fn a_clock_that_is_wrong_does_no_harm() {
+    let mut cluster = start(QUICK);
+    cluster.serve("main", "http,controller,scheduler", &[]).unwrap();
+    // Another scheduler and controller, ten minutes ahead of everybody.
+    let program = env!("CARGO_BIN_EXE_catena");
+    let (config, state) = (cluster.path().join("catena.yaml"), cluster.path().join("ahead"));
+    let arguments = ["faketime", "-f", "+10m", program, "serve", "--roles", "controller,scheduler"];
+    let paths = [("--config", &config), ("--state", &state)];
+    let paths = paths.iter().flat_map(|(flag, path)| [(*flag).to_owned(), path.display().to_string()]);
+    let arguments = arguments.into_iter().map(str::to_owned).chain(paths);
+    let mut ahead = catena_testbed::Server::start(arguments, &cluster.path().join("ahead.log")).unwrap();
+    cluster.agent("a0", &[], &[]).unwrap();
+    cluster.agent("a1", &[], &[]).unwrap();
+    cluster.wait_for_agents(2).unwrap();
+    counting(&cluster, "work", 20, 0.2);
+    let run = submit(&cluster, "work.yaml");
+    assert_succeeded(&cluster, run, 20);
+    assert_eq!(executions(&cluster, "work"), [1; 20], "nobody took anything over\n{}", cluster.logs());
+    assert!(ahead.is_alive(), "{}", ahead.log());
+}
+
+#[test]
 fn a_bus_that_loses_half_of_its_messages_costs_nothing_but_time() {
     let mut cluster = start(QUICK);
     cluster.serve("main", "http,controller,scheduler", &["--set", "bus.loss=0.5"]).unwrap();

@@ -62,6 +62,25 @@ fn machines_that_cannot_be_made_are_not_tried_again_and_again() {
     assert!(fleet.contains("out of order"), "{fleet}");
 }
 
+#[test]
+fn machines_that_nobody_knows_of_are_taken_down() {
+    let cluster = with_setups("    - {id: worker, max: 1}\n");
+    let storage = cluster.path().join("storage").canonicalize().unwrap();
+    let name = format!("{}|{}", cluster.postgres.url(), storage.display());
+    let mut stray = Command::new("sleep")
+        .arg("60")
+        .env("CATENA_CLUSTER", name)
+        .env("CATENA_MACHINE", "forgotten")
+        .spawn()
+        .unwrap();
+    let mut other = Command::new("sleep").arg("60").env("CATENA_CLUSTER", "another").spawn().unwrap();
+    let ended = wait_until(Duration::from_secs(20), || stray.try_wait().unwrap());
+    let unharmed = other.try_wait().unwrap().is_none();
+    let _ = (stray.kill(), other.kill(), other.wait());
+    assert!(ended.is_some(), "{}", cluster.logs());
+    assert!(unharmed, "machines of other clusters are left alone");
+}
+
 /// An agent in a network namespace of its own is cut off, its chains run elsewhere, and it is useful again when
 /// the network is back.
 #[test]

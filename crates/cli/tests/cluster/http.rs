@@ -3,6 +3,7 @@
 use crate::small;
 use catena_testbed::wait_until;
 use serde_json::Value;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -95,17 +96,17 @@ fn requests_are_answered_and_mistakes_explained() {
     assert_eq!(get("/runs/x").0, 400);
 }
 
+/// Runs a command in a directory. Returns its exit code and what it says.
+fn catena(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+    let output = command.args(arguments).current_dir(directory).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
 #[test]
 fn nobody_listens_to_the_world_without_tokens() {
     let dir = tempfile::tempdir().unwrap();
-    let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_catena"))
-            .args(arguments)
-            .current_dir(dir.path())
-            .output()
-            .unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
-    };
+    let run = |arguments: &[&str]| catena(dir.path(), arguments);
     let (code, said) = run(&["serve", "--listen", "0.0.0.0:0", "--set", "http.open=true"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("http.open"), "{said}");
@@ -119,14 +120,7 @@ fn settings_are_checked_before_anything_is_started() {
         "lease: 5s\nstore: postgres://localhost/x\nfleet: {setups: [{id: a, mox: 2}]}\n",
     )
     .unwrap();
-    let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_catena"))
-            .args(arguments)
-            .current_dir(dir.path())
-            .output()
-            .unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
-    };
+    let run = |arguments: &[&str]| catena(dir.path(), arguments);
     let (code, said) = run(&["config", "check"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("catena.yaml:3:26: unknown key `mox`"), "{said}");
