@@ -29,7 +29,7 @@ pub(crate) struct Kill {
 const WIDTH: f64 = 1100.0;
 const LANE: f64 = 26.0;
 const LEFT: f64 = 120.0;
-const TOP: f64 = 46.0;
+const TOP: f64 = 70.0;
 /// A fill for what an agent does, and a darker shade for where a chain starts.
 const COLOURS: [(&str, &str); 6] = [
     ("#8fb8de", "#2f6da8"),
@@ -89,14 +89,15 @@ pub(crate) fn svg(title: &str, busy: &[Busy], kills: &[Kill]) -> String {
         );
     }
     draw_chains(&mut out, busy, &x, &lane, &colour);
-    for kill in kills {
+    for (n, kill) in kills.iter().enumerate() {
         let (at, y) = (x(kill.at.clamp(start, end)), lane(&kill.who));
         let y = y.map_or(TOP - 4.0, |i| TOP + (i as f64 + 0.5) * LANE);
         let label = if lane(&kill.who).is_none() {
             format!(
                 "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\" text-anchor=\"middle\">{}</text>",
                 at,
-                y - 7.0,
+                // Names of what was killed shortly after one another stand above one another.
+                y - 7.0 - 10.0 * (n % 2) as f64,
                 escape(&kill.who)
             )
         } else {
