@@ -207,6 +207,11 @@ impl Agent {
         self.drop_waiting(|a| attempts.contains(&a));
     }
 
+    /// Gives chains of a run back that have not started yet.
+    pub fn hold(&self, run: RunId) {
+        self.drop_waiting(|a| a.chain.run == run);
+    }
+
     /// Stops these attempts; somebody else has the chains.
     pub fn stop_attempts(&self, attempts: &[Attempt]) {
         if !attempts.is_empty() {

@@ -70,6 +70,8 @@ pub enum Message {
     Void(Vec<Attempt>),
     /// Stop all chains of a run for good.
     Cancel(RunId),
+    /// Give chains of a run back that have not started yet.
+    Hold(RunId),
     /// Stop everything; chains can go on later.
     Interrupt,
     /// Somebody wants the agent to stay although it has nothing to do.

@@ -233,6 +233,7 @@ impl Remote {
             Message::Recall(attempts) => self.role.agent.give_back(&attempts),
             Message::Void(attempts) => self.role.agent.stop_attempts(&attempts),
             Message::Cancel(run) => self.role.agent.cancel(run),
+            Message::Hold(run) => self.role.agent.hold(run),
             Message::Interrupt => self.role.agent.interrupt(),
             Message::KeepAlive => self.busy = Instant::now(),
             Message::ShutDown => self.leaving = true,

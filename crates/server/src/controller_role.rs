@@ -255,8 +255,9 @@ impl ControllerRole {
             let registered = Message::Registered(classes.into_values().collect());
             member.bus.publish(subject::SCHEDULERS, registered).await;
         }
-        if run.cancelled && counts.running > 0 {
-            member.bus.publish(subject::AGENTS, Message::Cancel(id)).await;
+        if resting && counts.running > 0 {
+            let message = if run.cancelled { Message::Cancel(id) } else { Message::Hold(id) };
+            member.bus.publish(subject::AGENTS, message).await;
         }
         let idle = planned.is_empty() && counts.registered + counts.running + counts.paused == 0;
         // What has ended since the results were read is counted already but not used yet.

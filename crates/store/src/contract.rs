@@ -249,6 +249,7 @@ async fn a_run_can_be_held_reordered_and_deleted(store: &dyn Store) {
     let run = new_run(store, "held").await;
     add(store, run, 0, "held", &[0, 0]).await;
     store.change_run(run, &RunChange { held: Some(true), ..RunChange::default() }).await.unwrap();
+    assert!(claim(store, "held", 2, 1).await.is_empty(), "nobody gets chains of a run that is held");
     assert_eq!(store.move_chains(run, ChainState::Registered, ChainState::Paused).await.unwrap(), 2);
     assert_eq!(waiting_of(store, "held").await, None, "a held run does not wait for agents");
     store.prioritise(run, 5, Duration::from_secs(1)).await.unwrap();

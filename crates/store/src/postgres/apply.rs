@@ -191,6 +191,7 @@ async fn claim(
         "WITH mine AS (SELECT 1 FROM agent WHERE id = $3 AND scheduler = $5 FOR SHARE),
          picked AS (SELECT id FROM chain WHERE state = 0 AND class = $1
                  AND ($5::text IS NULL OR EXISTS (SELECT 1 FROM mine))
+                 AND id >> 32 NOT IN (SELECT id FROM run WHERE held OR cancel_requested)
              ORDER BY rank DESC, id LIMIT $2 FOR UPDATE SKIP LOCKED),
          moved AS (UPDATE chain c SET state = 1, attempt = attempt + 1, agent = $3, started = $4, ended = NULL
              FROM picked WHERE c.id = picked.id

@@ -18,6 +18,8 @@ CREATE TABLE run (
     controller text
 );
 
+CREATE INDEX run_stopped ON run (id) WHERE held OR cancel_requested;
+
 -- Required capabilities and resources. There are few of them, however many chains there are.
 CREATE TABLE class (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -239,7 +239,9 @@ fn apply_claim(
     let Some(class) = class else { return Ok(Vec::new()) };
     let mut statement = tx.prepare_cached(
         "UPDATE chain SET state = 1, attempt = attempt + 1, agent = ?3, started = ?4, ended = NULL
-         WHERE id IN (SELECT id FROM chain WHERE state = 0 AND class = ?1 ORDER BY rank DESC, id LIMIT ?2)
+         WHERE id IN (SELECT id FROM chain WHERE state = 0 AND class = ?1
+             AND id >> 32 NOT IN (SELECT id FROM run WHERE held OR cancel_requested)
+             ORDER BY rank DESC, id LIMIT ?2)
          RETURNING id, attempt, rank, failures",
     )?;
     let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
