@@ -3,6 +3,7 @@
 use catena_model::chain::{AgentEvent, Attempt, ProcessChain, RunContext, RunId};
 use catena_model::{Name, Resources};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Names of subjects.
@@ -64,7 +65,7 @@ pub enum Message {
         /// Where they live.
         context: Arc<RunContext>,
     },
-    /// Give up to so many chains of a class back that have not started yet.
+    /// Give these back, if they have not started yet: somebody else is idle.
     Recall(Vec<Attempt>),
     /// Stop these attempts: somebody else has the chains.
     Void(Vec<Attempt>),
@@ -118,6 +119,19 @@ pub struct Registered {
     pub count: u64,
     /// The highest rank among them.
     pub rank: i64,
+}
+
+impl Registered {
+    /// Counts chains, each given by its class and rank.
+    pub fn count(chains: impl Iterator<Item = (Name, i64)>) -> Vec<Self> {
+        let mut classes: BTreeMap<Name, Self> = BTreeMap::new();
+        for (class, rank) in chains {
+            let entry = classes.entry(class.clone()).or_insert(Self { class, count: 0, rank });
+            entry.count += 1;
+            entry.rank = entry.rank.max(rank);
+        }
+        classes.into_values().collect()
+    }
 }
 
 /// A chain for an agent.

@@ -63,8 +63,6 @@ struct Machine {
     setup: usize,
     created: i64,
     joined: bool,
-    /// Whether it is being made right now.
-    making: bool,
 }
 
 /// The machines of a cluster.
@@ -97,13 +95,8 @@ impl Fleet {
     /// A machine that was asked for earlier.
     pub fn remember(&mut self, id: Name, setup: &Name, created: i64, joined: bool) {
         if let Some(setup) = self.setups.iter().position(|s| s.id == *setup) {
-            self.machines.insert(id, Machine { setup, created, joined, making: false });
+            self.machines.insert(id, Machine { setup, created, joined });
         }
-    }
-
-    /// Whether it knows a machine.
-    pub fn knows(&self, id: &Name) -> bool {
-        self.machines.contains_key(id)
     }
 
     /// What waits now.
@@ -119,19 +112,11 @@ impl Fleet {
         for (id, machine) in &mut self.machines {
             if !machine.joined && self.agents.contains_key(id) {
                 machine.joined = true;
-                machine.making = false;
                 self.breakers[machine.setup].succeeded();
                 joined.push(id.clone());
             }
         }
         joined
-    }
-
-    /// A machine was made; its agent should join soon.
-    pub fn made(&mut self, id: &Name) {
-        if let Some(machine) = self.machines.get_mut(id) {
-            machine.making = false;
-        }
     }
 
     /// A machine could not be made.
@@ -160,12 +145,11 @@ impl Fleet {
         let starting = self.count(|s, m| same(s) && !m.joined);
         let mut room = setup.max.saturating_sub(existing);
         room = room.min(setup.max_create_concurrent.saturating_sub(starting));
-        room = room.min(self.breakers[index].allows(now).saturating_sub(
-            match self.breakers[index].allows(now) {
-                u32::MAX => 0,
-                _ => starting,
-            },
-        ));
+        // After a failure those that are being made are the tries.
+        room = room.min(match self.breakers[index].allows(now) {
+            u32::MAX => u32::MAX,
+            tries => tries.saturating_sub(starting),
+        });
         for pool in self.pools.iter().filter(|p| p.includes(setup)) {
             if let Some(max) = pool.max {
                 room = room.min(max.saturating_sub(self.count(|s, _| pool.includes(s))));
@@ -177,7 +161,7 @@ impl Fleet {
     fn create(&mut self, setup: usize, now: i64, orders: &mut Vec<Order>) {
         self.next += 1;
         let id = Name::new(format!("{}{}-{}", self.prefix, self.setups[setup].id, self.next));
-        let machine = Machine { setup, created: now, joined: false, making: true };
+        let machine = Machine { setup, created: now, joined: false };
         self.machines.insert(id.clone(), machine);
         orders.push(Order::Create { id, setup });
     }

@@ -9,11 +9,10 @@ use crate::places::Places;
 use crate::publish::publish_results;
 use crate::resume::{replay, use_results};
 use catena_bus::{Message, Registered, Subscription, subject};
-use catena_model::Name;
 use catena_model::chain::{ChainState, RunId};
 use catena_plan::{PlanOptions, Program};
 use catena_store::{Batch, Counts, FailedAttempt, Run, RunChange, RunState, Store, StoreError};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -243,17 +242,9 @@ impl ControllerRole {
         let (planned, failure) = run.control.plan(limit as usize, member.now(), &mut batch);
         member.store.apply(batch).await?;
         run.registered = counts.registered + planned.len() as u64;
-        let mut classes: HashMap<Name, Registered> = HashMap::new();
-        for planned in &planned {
-            let class = planned.class.key();
-            let entry =
-                classes.entry(class.clone()).or_insert(Registered { class, count: 0, rank: planned.rank });
-            entry.count += 1;
-            entry.rank = entry.rank.max(planned.rank);
-        }
-        if !classes.is_empty() {
-            let registered = Message::Registered(classes.into_values().collect());
-            member.bus.publish(subject::SCHEDULERS, registered).await;
+        if !planned.is_empty() {
+            let registered = Registered::count(planned.iter().map(|p| (p.class.key(), p.rank)));
+            member.bus.publish(subject::SCHEDULERS, Message::Registered(registered)).await;
         }
         if resting && counts.running > 0 {
             let message = if run.cancelled { Message::Cancel(id) } else { Message::Hold(id) };

@@ -227,7 +227,6 @@ impl FleetRole {
         for outcome in outcomes {
             match outcome {
                 Outcome::Made { id, handle } => {
-                    self.fleet.made(&id);
                     if let Some(machine) = self.machines.get_mut(&id) {
                         machine.handle = Some(handle);
                         self.member.store.put_machine(machine).await?;

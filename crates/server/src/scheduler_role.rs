@@ -71,7 +71,7 @@ impl SchedulerRole {
             member.bus.subscribe(subject::SCHEDULERS).await,
             member.bus.subscribe(&subject::scheduler(&member.id)).await,
         ];
-        // Twice the time a beat takes to come and go, and no less than a slow commit.
+        // An agent says what it has once a beat, and what it does not have then may be on its way for a moment.
         let patience = (member.beat().as_millis() as i64).max(1000);
         let now = member.now();
         Self {
@@ -240,28 +240,16 @@ impl SchedulerRole {
         if !released.is_empty() {
             eprintln!("agent {agent} is gone; {} chains go back to the queue", released.len());
         }
-        let mut runs = BTreeSet::new();
-        let mut classes: BTreeMap<Name, Registered> = BTreeMap::new();
-        for chain in released {
-            if chain.state == ChainState::Failed {
-                runs.insert(chain.key.run);
-                continue;
-            }
-            let entry = classes.entry(chain.class.clone()).or_insert(Registered {
-                class: chain.class,
-                count: 0,
-                rank: chain.rank,
-            });
-            entry.count += 1;
-            entry.rank = entry.rank.max(chain.rank);
-        }
+        let (given_up, waiting): (Vec<_>, Vec<_>) =
+            released.into_iter().partition(|c| c.state == ChainState::Failed);
+        let runs: BTreeSet<RunId> = given_up.iter().map(|c| c.key.run).collect();
         if !runs.is_empty() {
             let ended = Message::Ended(runs.into_iter().collect());
             self.member.bus.publish(subject::CONTROLLERS, ended).await;
         }
         // Everybody may have them, this scheduler too.
-        let registered = Message::Registered(classes.into_values().collect());
-        self.member.bus.publish(subject::SCHEDULERS, registered).await;
+        let registered = Registered::count(waiting.into_iter().map(|c| (c.class, c.rank)));
+        self.member.bus.publish(subject::SCHEDULERS, Message::Registered(registered)).await;
         Ok(())
     }
 
@@ -272,6 +260,7 @@ impl SchedulerRole {
         for message in messages {
             self.hear(message, &mut turn);
         }
+        let hellos = std::mem::take(&mut turn.hellos);
         for (agent, incarnation) in std::mem::take(&mut turn.leaving) {
             if self.dispatch.has(&agent, incarnation) {
                 // What it told before it left comes first.
@@ -279,7 +268,7 @@ impl SchedulerRole {
                 self.lose(&agent, incarnation).await?;
             }
         }
-        for agent in std::mem::take(&mut turn.hellos) {
+        for agent in hellos {
             self.welcome(agent, &mut turn).await?;
         }
         self.assign(turn).await

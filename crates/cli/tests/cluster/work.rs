@@ -110,7 +110,7 @@ fn higher_priorities_run_first() {
     let run = || std::fs::read_to_string(&order).ok().filter(|t| t.lines().count() == 6);
     let text = wait_until(Duration::from_secs(20), run).unwrap();
     let sequence: Vec<&str> = text.lines().collect();
-    // The one chain that the agent had in advance may have any priority.
+    // The agent holds some work in advance: both chains that were submitted first may be there already.
     let late: Vec<&str> = sequence.into_iter().skip(2).collect();
     let mut sorted = late.clone();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
