@@ -3,15 +3,18 @@
 //! - [`load`] reads a workflow with its services and macros and reports everything that is wrong.
 //! - [`Workflow`] and its parts are what both spellings, all importers and the workbench produce.
 //! - [`expand_macros`] replaces include actions; [`validate_workflow`] checks the result of a load.
+//! - [`dagman`] reads DAGMan files; [`import`] the shapes of other systems' workflows.
 //! - [`chain`] has process chains, the unit that is scheduled, stored and executed.
 
 pub mod chain;
 mod condition;
 mod convert;
+pub mod dagman;
 mod diag;
 mod document;
 mod expand;
 mod files;
+pub mod import;
 mod library;
 mod long;
 mod policy;

@@ -1,0 +1,504 @@
+//! One list of nodes from a file, what it includes, and what it splices in.
+
+use super::lex::Token;
+use super::parse::{Command, Definition, Statement, is, parse};
+use super::{DagArc, DagFile, DagNode, LoadedDag, NodeKind, ScriptKind};
+use crate::Name;
+use crate::diag::{Diagnostics, Sources, Span};
+use smol_str::format_smolstr;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files deeper in each other than this are taken for a mistake.
+const MAX_DEPTH: usize = 200;
+
+pub(super) fn assemble(path: &Path) -> LoadedDag {
+    let mut assembler = Assembler::default();
+    let directory = Arc::from(path.parent().unwrap_or(Path::new("")));
+    match assembler.read(path) {
+        Ok(source) => {
+            let mut scope = Scope::new(String::new(), directory, vec![path.to_path_buf()]);
+            assembler.file(source, &mut scope);
+        }
+        Err(error) => _ = assembler.diags.error("unreadable", Span::default(), "", error),
+    }
+    assembler.unite_arcs();
+    let Assembler { dag, diags, sources, .. } = assembler;
+    LoadedDag { dag, diags, sources }
+}
+
+#[derive(Default)]
+struct Assembler {
+    dag: DagFile,
+    diags: Diagnostics,
+    sources: Sources,
+    /// The texts that were read, by path.
+    texts: HashMap<PathBuf, Arc<str>>,
+    /// Whether a node has parents, and children.
+    connected: Vec<[bool; 2]>,
+    /// Nodes of splices by their full names, once somebody asks.
+    inner: HashMap<Name, u32>,
+}
+
+/// A file in which names mean something: the DAG file, or one that is spliced in.
+struct Scope {
+    /// The names of the splices it is in, each with a `+`.
+    prefix: String,
+    directory: Arc<Path>,
+    /// Files that are being read, from the outermost to this.
+    files: Vec<PathBuf>,
+    names: HashMap<Name, Named>,
+    /// Nodes by the number of the pin they are connected to.
+    pins: [Vec<Vec<u32>>; 2],
+}
+
+enum Named {
+    Node(u32),
+    Splice(Box<Spliced>),
+}
+
+/// What others can be connected to.
+struct Spliced {
+    initial: Vec<u32>,
+    terminal: Vec<u32>,
+    pins: [Vec<Vec<u32>>; 2],
+}
+
+impl Assembler {
+    fn read(&mut self, path: &Path) -> Result<u16, String> {
+        let text = match self.texts.get(path) {
+            Some(text) => text.clone(),
+            None => self.sources.read(path)?,
+        };
+        self.texts.insert(path.to_path_buf(), text.clone());
+        Ok(self.sources.add(path, text))
+    }
+
+    fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
+        self.diags.error(code, span, "", message);
+    }
+
+    /// Takes in a whole file. Returns what others can be connected to.
+    fn file(&mut self, source: u16, scope: &mut Scope) -> Spliced {
+        let first = self.dag.nodes.len() as u32;
+        let mut later = Vec::new();
+        self.statements(source, scope, &mut later);
+        for statement in later {
+            self.apply(statement, scope);
+        }
+        let own = first..self.dag.nodes.len() as u32;
+        let loose = |side: usize| own.clone().filter(|n| !self.connected[*n as usize][side]).collect();
+        Spliced { initial: loose(0), terminal: loose(1), pins: std::mem::take(&mut scope.pins) }
+    }
+
+    /// Reads the commands of a file, with those of included files in their place. Definitions count at once; what
+    /// refers to them may come before them, and is left for later.
+    fn statements(&mut self, source: u16, scope: &mut Scope, later: &mut Vec<Statement>) {
+        let Some(text) = self.sources.get(source).map(|s| s.text.clone()) else { return };
+        let mut diags = std::mem::take(&mut self.diags);
+        parse(&text, source, &mut diags, |statement, diags| {
+            std::mem::swap(&mut self.diags, diags);
+            match &statement.command {
+                Command::Include(file) => self.include(file, scope, later),
+                Command::Node(_) | Command::Description { .. } | Command::Splice { .. } => {
+                    self.define(statement, scope);
+                }
+                _ => later.push(statement),
+            }
+            std::mem::swap(&mut self.diags, diags);
+        });
+        self.diags = diags;
+    }
+
+    fn include(&mut self, file: &Token, scope: &mut Scope, later: &mut Vec<Statement>) {
+        let path = scope.directory.join(file.text.as_str());
+        if scope.files.contains(&path) || scope.files.len() > MAX_DEPTH {
+            return self.error(
+                "dag-recursion",
+                file.span,
+                format!("INCLUDE: `{}` includes itself", file.text),
+            );
+        }
+        match self.read(&path) {
+            Ok(included) => {
+                scope.files.push(path);
+                self.statements(included, scope, later);
+                scope.files.pop();
+            }
+            Err(error) => self.error("dag-file", file.span, format!("INCLUDE: {error}")),
+        }
+    }
+
+    /// Gives names to nodes and splices.
+    fn define(&mut self, statement: Statement, scope: &mut Scope) {
+        match statement.command {
+            Command::Node(definition) => self.define_node(*definition, scope),
+            Command::Description { name, text } => {
+                let before = self.dag.descriptions.insert(name.text.clone(), text);
+                if before.is_some() {
+                    let message = format!("there is another description `{}`; this one counts", name.text);
+                    self.diags.warning("dag-description", name.span, "", message);
+                }
+            }
+            Command::Splice { name, file, dir } => self.splice(&name, &file, dir.as_deref(), scope),
+            _ => {}
+        }
+    }
+
+    fn define_node(&mut self, definition: Definition, scope: &mut Scope) {
+        let Definition { kind, name, submit, dir, noop, done } = definition;
+        let only_one = matches!(kind, NodeKind::Final | NodeKind::Provisioner);
+        if only_one && !scope.prefix.is_empty() {
+            let message = format!("a DAG that is spliced in cannot have a {} node", kind.word());
+            return self.error("dag-node", name.span, message);
+        }
+        if only_one && self.dag.nodes.iter().any(|n| n.kind == kind) {
+            let message = format!("there is a {} node already, and there can be only one", kind.word());
+            return self.error("dag-node", name.span, message);
+        }
+        if !self.is_free(&name, scope) {
+            return;
+        }
+        scope.names.insert(name.text.clone(), Named::Node(self.dag.nodes.len() as u32));
+        self.connected.push([false; 2]);
+        let full = if scope.prefix.is_empty() {
+            name.text
+        } else {
+            format_smolstr!("{}{}", scope.prefix, name.text)
+        };
+        let directory =
+            dir.map_or_else(|| scope.directory.clone(), |d| scope.directory.join(d.as_str()).into());
+        let (vars, rules) = (Vec::new(), None);
+        let span = name.span;
+        self.dag.nodes.push(DagNode {
+            name: full,
+            kind,
+            noop,
+            done,
+            priority: 0,
+            span,
+            submit,
+            directory,
+            vars,
+            rules,
+        });
+    }
+
+    fn is_free(&mut self, name: &Token, scope: &Scope) -> bool {
+        let what = match scope.names.get(&name.text) {
+            None => return true,
+            Some(Named::Node(_)) => "node",
+            Some(Named::Splice(_)) => "splice",
+        };
+        self.error("dag-name", name.span, format!("there is another {what} `{}`", name.text));
+        false
+    }
+
+    fn splice(&mut self, name: &Token, file: &str, dir: Option<&str>, scope: &mut Scope) {
+        let directory: Arc<Path> =
+            dir.map_or_else(|| scope.directory.clone(), |d| scope.directory.join(d).into());
+        let path = directory.join(file);
+        if scope.files.contains(&path) || scope.files.len() > MAX_DEPTH {
+            let message = format!("SPLICE: `{file}` is spliced into itself");
+            return self.error("dag-recursion", name.span, message);
+        }
+        if !self.is_free(name, scope) {
+            return;
+        }
+        let source = match self.read(&path) {
+            Ok(source) => source,
+            Err(error) => return self.error("dag-file", name.span, format!("SPLICE {}: {error}", name.text)),
+        };
+        let prefix = format!("{}{}+", scope.prefix, name.text);
+        let mut files = scope.files.clone();
+        files.push(path);
+        let mut inner = Scope::new(prefix, directory, files);
+        self.dag.splices += 1;
+        let spliced = self.file(source, &mut inner);
+        scope.names.insert(name.text.clone(), Named::Splice(Box::new(spliced)));
+    }
+
+    /// Says what commands say about nodes that are defined.
+    fn apply(&mut self, statement: Statement, scope: &mut Scope) {
+        let Statement { span, command, .. } = statement;
+        let is_root = scope.prefix.is_empty();
+        match command {
+            Command::Parent { names, parents, weak } => {
+                let (parents, children) = names.split_at(parents as usize);
+                self.connect(parents, children, weak, span, scope);
+            }
+            Command::Script { kind, node, script } => {
+                self.each(&node, "SCRIPT", scope, |n| {
+                    let place = match kind {
+                        ScriptKind::Pre => &mut n.rules_mut().pre,
+                        ScriptKind::Post => &mut n.rules_mut().post,
+                        ScriptKind::Hold => &mut n.rules_mut().hold,
+                    };
+                    *place = Some((*script).clone());
+                });
+            }
+            Command::PreSkip { node, code } => {
+                self.each(&node, "PRE_SKIP", scope, |n| n.rules_mut().pre_skip = Some(code));
+            }
+            Command::Retry { node, max, unless } => {
+                self.each(&node, "RETRY", scope, |n| n.rules_mut().retry = Some((max, unless)));
+            }
+            Command::Abort { node, code, returns } => {
+                self.each(&node, "ABORT-DAG-ON", scope, |n| n.rules_mut().abort = Some((code, returns)));
+            }
+            Command::Tolerance { node, tolerance } => {
+                self.each(&node, "TOLERANCE", scope, |n| n.rules_mut().tolerance = Some(tolerance));
+            }
+            Command::Vars { node, append, pairs } => {
+                self.each(&node, "VARS", scope, |n| {
+                    for (key, value) in &pairs {
+                        n.vars.retain(|(known, ..)| !known.eq_ignore_ascii_case(key));
+                        n.vars.push((key.clone(), value.clone(), append.unwrap_or(false)));
+                    }
+                });
+            }
+            Command::Priority { node, value } => self.each(&node, "PRIORITY", scope, |n| n.priority = value),
+            Command::Category { node, name } => {
+                let category = scope.category(&name);
+                self.each(&node, "CATEGORY", scope, |n| n.rules_mut().category = Some(category.clone()));
+            }
+            Command::MaxJobs { category, limit } => {
+                // What is said further up counts.
+                self.dag
+                    .categories
+                    .entry(scope.category(&category))
+                    .and_modify(|l| *l = limit)
+                    .or_insert(limit);
+            }
+            Command::Done(node) => self.one(&node, "DONE", scope, |n| n.done = true),
+            Command::SavePoint { node, file } => {
+                self.one(&node, "SAVE_POINT_FILE", scope, |n| {
+                    n.rules_mut().save_point = Some(file.unwrap_or_default());
+                });
+            }
+            Command::Config(file) if is_root => self.config(&file, scope),
+            Command::Env { set, text } if is_root => self.dag.env.push((set, text)),
+            Command::JobAttribute(text) if is_root => self.dag.job_attributes.push(text),
+            Command::Dot(dot) if is_root => self.dag.dot = Some(*dot),
+            Command::NodeStatus(file) if is_root => self.dag.node_status = Some(file),
+            Command::JobStateLog(file) if is_root => self.dag.jobstate_log = Some(file),
+            Command::Reject => {
+                self.diags
+                    .error("dag-reject", span, "", "the file is marked as not to be run")
+                    .help("remove the command REJECT when the file is ready");
+            }
+            Command::Connect(splices) => self.connect_pins(&splices.0, &splices.1, span, scope),
+            Command::Pin { node, number, input } => {
+                let nodes = match scope.names.get(&node.text) {
+                    Some(Named::Node(n)) => vec![*n],
+                    Some(Named::Splice(s)) if input => s.initial.clone(),
+                    Some(Named::Splice(s)) => s.terminal.clone(),
+                    None => {
+                        let message = format!("there is no node `{}` to connect", node.text);
+                        return self.pin_problem(node.span, message);
+                    }
+                };
+                let pins = &mut scope.pins[usize::from(input)];
+                let at = number as usize - 1;
+                if pins.len() <= at {
+                    pins.resize(at + 1, Vec::new());
+                }
+                pins[at].extend(nodes);
+            }
+            _ => {}
+        }
+    }
+
+    fn config(&mut self, file: &Token, scope: &Scope) {
+        let path = scope.directory.join(file.text.as_str());
+        if self.dag.config.is_some() {
+            self.error("dag-config", file.span, "CONFIG: there is another file with settings already");
+        } else if !path.exists() {
+            let message = format!("CONFIG: {} does not exist", path.display());
+            self.diags.warning("dag-file", file.span, "", message);
+        }
+        self.dag.config.get_or_insert(path);
+    }
+
+    fn undefined(&mut self, node: &Token, command: &str, scope: &Scope) {
+        let message = format!("{command}: there is no node `{}`", node.text);
+        let names = scope.names.keys().map(Name::as_str);
+        self.diags.error("dag-undefined", node.span, "", message).did_you_mean(&node.text, names);
+    }
+
+    /// Changes one node.
+    fn one(&mut self, node: &Token, command: &str, scope: &Scope, change: impl FnOnce(&mut DagNode)) {
+        match scope.names.get(&node.text) {
+            Some(Named::Node(n)) => change(&mut self.dag.nodes[*n as usize]),
+            None if let Some(n) = self.inner(node, scope) => change(&mut self.dag.nodes[n as usize]),
+            Some(Named::Splice(_)) => {
+                let message = format!("{command} cannot be said of the splice `{}`", node.text);
+                self.error("dag-splice", node.span, message);
+            }
+            None if is(node, "ALL_NODES") => {
+                self.error("dag-all-nodes", node.span, format!("{command} cannot be said of ALL_NODES"));
+            }
+            None => self.undefined(node, command, scope),
+        }
+    }
+
+    /// A node of a splice, which goes by its full name.
+    fn inner(&mut self, node: &Token, scope: &Scope) -> Option<u32> {
+        if !node.text.contains('+') {
+            return None;
+        }
+        if self.inner.len() < self.dag.nodes.len() {
+            self.inner = (0..).zip(&self.dag.nodes).map(|(i, n)| (n.name.clone(), i)).collect();
+        }
+        self.inner.get(format!("{}{}", scope.prefix, node.text).as_str()).copied()
+    }
+
+    /// Changes one node, or all ordinary ones of the file.
+    fn each(&mut self, node: &Token, command: &str, scope: &Scope, mut change: impl FnMut(&mut DagNode)) {
+        if !is(node, "ALL_NODES") {
+            return self.one(node, command, scope, change);
+        }
+        for named in scope.names.values() {
+            if let Named::Node(n) = named {
+                let node = &mut self.dag.nodes[*n as usize];
+                if !matches!(node.kind, NodeKind::Final | NodeKind::Service) {
+                    change(node);
+                }
+            }
+        }
+    }
+
+    fn connect(&mut self, parents: &[Token], children: &[Token], weak: bool, span: Span, scope: &Scope) {
+        let Some(above) = self.ends(parents, "parents", false, scope) else { return };
+        let Some(below) = self.ends(children, "children", true, scope) else { return };
+        for parent in &above {
+            for child in &below {
+                self.arc(DagArc { parent: *parent, child: *child, weak, pinned: false, span });
+            }
+        }
+    }
+
+    /// The nodes that names in PARENT and CHILD stand for.
+    fn ends(&mut self, names: &[Token], what: &str, initial: bool, scope: &Scope) -> Option<Vec<u32>> {
+        let mut nodes = Vec::new();
+        let mut fine = true;
+        for name in names {
+            match scope.names.get(&name.text) {
+                Some(Named::Node(n)) => {
+                    let kind = self.dag.nodes[*n as usize].kind;
+                    if matches!(kind, NodeKind::Final | NodeKind::Provisioner | NodeKind::Service) {
+                        let message = format!(
+                            "the {} node `{}` can be neither parent nor child of another",
+                            kind.word(),
+                            name.text
+                        );
+                        self.error("dag-node", name.span, message);
+                        fine = false;
+                    }
+                    nodes.push(*n);
+                }
+                Some(Named::Splice(s)) => nodes.extend(if initial { &s.initial } else { &s.terminal }),
+                None if let Some(n) = self.inner(name, scope) => nodes.push(n),
+                None => {
+                    self.undefined(name, &format!("PARENT (among the {what})"), scope);
+                    fine = false;
+                }
+            }
+        }
+        fine.then_some(nodes)
+    }
+
+    fn arc(&mut self, arc: DagArc) {
+        self.connected[arc.child as usize][0] = true;
+        self.connected[arc.parent as usize][1] = true;
+        self.dag.arcs.push(arc);
+    }
+
+    /// Keeps the first of equal arcs. A strong dependency wins over a weak one.
+    fn unite_arcs(&mut self) {
+        let mut order: Vec<u32> = (0..self.dag.arcs.len() as u32).collect();
+        let arcs = &mut self.dag.arcs;
+        order.sort_unstable_by_key(|i| (arcs[*i as usize].parent, arcs[*i as usize].child, *i));
+        let mut repeated: Vec<u32> = Vec::new();
+        let mut first = 0;
+        for i in order {
+            let (kept, arc) = (arcs[first as usize], arcs[i as usize]);
+            if i != first && (kept.parent, kept.child) == (arc.parent, arc.child) {
+                arcs[first as usize].weak &= arc.weak;
+                repeated.push(i);
+            } else {
+                first = i;
+            }
+        }
+        if repeated.is_empty() {
+            return;
+        }
+        repeated.sort_unstable();
+        let mut number = 0;
+        arcs.retain(|_| {
+            number += 1;
+            repeated.binary_search(&(number - 1)).is_err()
+        });
+    }
+
+    /// HTCondor's checker does not look at pins, so what is wrong with them is a warning here, and an error when
+    /// the DAG is to be run.
+    fn pin_problem(&mut self, span: Span, message: String) {
+        self.diags.warning("dag-pins", span, "", message);
+    }
+
+    fn connect_pins(&mut self, from: &Token, to: &Token, span: Span, scope: &Scope) {
+        let splice = |name: &Token| match scope.names.get(&name.text) {
+            Some(Named::Splice(s)) => Some(s),
+            _ => None,
+        };
+        let (Some(above), Some(below)) = (splice(from), splice(to)) else {
+            let missing = [from, to].into_iter().find(|name| splice(name).is_none()).unwrap_or(to);
+            return self.pin_problem(missing.span, format!("CONNECT: there is no splice `{}`", missing.text));
+        };
+        let (out, into) = (&above.pins[0], &below.pins[1]);
+        if out.is_empty() || out.len() != into.len() {
+            let (one, other) = (out.len(), into.len());
+            let message =
+                format!("CONNECT: {one} pins out of `{}`, but {other} into `{}`", from.text, to.text);
+            return self.pin_problem(span, message);
+        }
+        if let Some(missing) = out.iter().zip(into).position(|(o, i)| o.is_empty() || i.is_empty()) {
+            return self.pin_problem(span, format!("CONNECT: no node is at pin {}", missing + 1));
+        }
+        if let Some(node) = below.initial.iter().find(|n| !into.iter().flatten().any(|p| p == *n)) {
+            let name = &self.dag.nodes[*node as usize].name;
+            let message = format!("CONNECT: `{name}`, which waits for nothing else, is at no pin");
+            return self.pin_problem(span, message);
+        }
+        for (parents, children) in out.iter().zip(into) {
+            for (parent, child) in parents.iter().flat_map(|p| children.iter().map(move |c| (*p, *c))) {
+                self.arc(DagArc { parent, child, weak: false, pinned: true, span });
+            }
+        }
+    }
+}
+
+impl Scope {
+    fn new(prefix: String, directory: Arc<Path>, files: Vec<PathBuf>) -> Self {
+        Self { prefix, directory, files, names: HashMap::new(), pins: Default::default() }
+    }
+
+    /// The full name of a category. One with a `+` is the same everywhere.
+    fn category(&self, name: &str) -> Name {
+        if name.starts_with('+') { Name::new(name) } else { Name::new(format!("{}{name}", self.prefix)) }
+    }
+}
+
+impl NodeKind {
+    fn word(self) -> &'static str {
+        match self {
+            NodeKind::Job => "JOB",
+            NodeKind::Final => "FINAL",
+            NodeKind::Provisioner => "PROVISIONER",
+            NodeKind::Service => "SERVICE",
+            NodeKind::SubDag => "SUBDAG",
+        }
+    }
+}
