@@ -3,14 +3,21 @@
 //! - [`Program::new`] resolves the names of a workflow once.
 //! - [`Planner::new`] starts planning; [`Planner::next_chain`] gives what can run now.
 //! - [`Planner::chain_succeeded`] takes results in and makes more chains possible.
+//! - [`prio_order`] and its like say which of the jobs of a [`Dag`] should come first.
 //!
 //! Planning is deterministic: the same results in the same order, taken in between the same chains, give
 //! the same chains. A planner is therefore never saved; it is rebuilt by replaying the results that the
 //! store has kept (see `docs/decisions/0002-replay.md`).
 
+mod dagman;
+mod graph;
 mod planner;
+mod prio;
 mod program;
 mod value;
 
-pub use planner::{ChainPolicy, PlanCounts, PlanError, PlanOptions, Planner};
+pub use dagman::{DagShape, dag_of};
+pub use graph::{Cycle, Dag};
+pub use planner::{ChainPolicy, Order, PlanCounts, PlanError, PlanOptions, Planner};
+pub use prio::{auto_order, eligible, eligible_gain, fifo_order, prio_order};
 pub use program::{Program, ProgramError};

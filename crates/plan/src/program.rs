@@ -3,6 +3,9 @@
 //! The actions of a workflow and of each for-each action form a *body*. A body is instantiated once per
 //! iteration, in a *scope*; a place is "so many scopes up, then this slot".
 
+use crate::graph::Dag;
+use crate::planner::Order;
+use crate::prio::{auto_order, prio_order};
 use catena_model::{
     Action, Condition, DIRECTORY, Direction, Execute, ExecuteOptions, ForEach, InputSource, Library, Name,
     Reference, Resources, RetryPolicy, Service, Template, Value, Workflow,
@@ -121,6 +124,12 @@ pub(crate) struct ActionPlace {
     pub(crate) index: u32,
 }
 
+/// What an action needs of another.
+enum Need {
+    Variable(u32),
+    Action(u32),
+}
+
 /// Why a workflow cannot be planned. Validation reports all of these earlier and with their place.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ProgramError {
@@ -187,6 +196,76 @@ impl Program {
             chain_retries: workflow.chain_retries,
             results,
         })
+    }
+
+    /// For each action of the workflow its place in an order. Nothing if they come as they can.
+    pub(crate) fn places(&self, order: Order) -> Vec<u32> {
+        let dag = match order {
+            Order::Fifo => return Vec::new(),
+            Order::Prio | Order::Auto => self.dag(),
+        };
+        let jobs = if order == Order::Prio { prio_order(&dag) } else { auto_order(&dag) };
+        let mut places = vec![0; jobs.len()];
+        for (place, job) in (0..).zip(jobs) {
+            places[job as usize] = place;
+        }
+        places
+    }
+
+    /// Which action of the workflow waits for which. A loop is one action.
+    fn dag(&self) -> Dag {
+        let actions = &self.bodies[0].actions;
+        let mut producers = vec![u32::MAX; self.bodies[0].locals.len()];
+        for (number, action) in (0..).zip(actions) {
+            let outputs: Vec<u32> = match action {
+                ActionTemplate::Execute(t) => t.outputs.iter().map(|o| o.slot).collect(),
+                ActionTemplate::For(t) => t.outputs.clone(),
+            };
+            for slot in outputs {
+                producers[slot as usize] = number;
+            }
+        }
+        let mut arcs = Vec::new();
+        for (number, action) in (0..).zip(actions) {
+            self.needs(action, 0, &mut |need| {
+                let from = match need {
+                    Need::Variable(slot) => producers[slot as usize],
+                    Need::Action(index) => index,
+                };
+                if from != u32::MAX && from != number {
+                    arcs.push((from, number));
+                }
+            });
+        }
+        // What can be planned has no cycle.
+        Dag::new(actions.len(), &arcs).unwrap_or_default()
+    }
+
+    /// What an action so many scopes down needs of the outermost scope.
+    fn needs(&self, action: &ActionTemplate, depth: u32, say: &mut dyn FnMut(Need)) {
+        let source = |source: &Source, depth: u32, say: &mut dyn FnMut(Need)| {
+            if let Source::Local { up, slot } = source
+                && *up == depth
+            {
+                say(Need::Variable(*slot));
+            }
+        };
+        let (waits_for, when) = match action {
+            ActionTemplate::Execute(t) => {
+                t.inputs.iter().for_each(|i| source(&i.source, depth, say));
+                (&t.waits_for, &t.when)
+            }
+            ActionTemplate::For(t) => {
+                t.inputs.iter().for_each(|s| source(s, depth, say));
+                t.yields.iter().chain(&t.yield_to_input).for_each(|s| source(s, depth + 1, say));
+                for inner in &self.bodies[t.body].actions {
+                    self.needs(inner, depth + 1, say);
+                }
+                (&t.waits_for, &t.when)
+            }
+        };
+        when.iter().flat_map(|w| &w.names).for_each(|(_, s)| source(s, depth, say));
+        waits_for.iter().filter(|p| p.up == depth).for_each(|p| say(Need::Action(p.index)));
     }
 
     /// The names and places of the workflow's results.

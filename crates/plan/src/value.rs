@@ -58,6 +58,27 @@ impl Slot {
         }
     }
 
+    /// How many elements it has as a list, `None` if it is not known.
+    pub(crate) fn length(&self) -> Option<usize> {
+        match self {
+            Slot::Unset | Slot::Growing { .. } => None,
+            Slot::Text(_) => Some(1),
+            Slot::Value(v) => Some(list_length(v)),
+            Slot::Directory(d) => Some(d.1.len()),
+            Slot::Skipped => Some(0),
+        }
+    }
+
+    /// An element of it as a list.
+    pub(crate) fn element(&self, index: usize) -> Value {
+        match self {
+            Slot::Unset | Slot::Growing { .. } | Slot::Skipped => Value::Null,
+            Slot::Text(s) => Value::String(s.to_string()),
+            Slot::Value(v) => list_element(v, index),
+            Slot::Directory(d) => d.1[index].clone(),
+        }
+    }
+
     /// The value as arguments of a task; `directory` asks for the directory a list of files is in.
     pub(crate) fn to_arguments(&self, directory: bool) -> Vec<Name> {
         match self {
@@ -75,6 +96,23 @@ impl Slot {
                 .map(Name::new)
                 .collect(),
         }
+    }
+}
+
+/// How many elements a value has as a list; one value is a list of itself.
+pub(crate) fn list_length(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.len(),
+        Value::Null => 0,
+        _ => 1,
+    }
+}
+
+/// An element of a value as a list.
+pub(crate) fn list_element(value: &Value, index: usize) -> Value {
+    match value {
+        Value::Array(items) => items[index].clone(),
+        other => other.clone(),
     }
 }
 

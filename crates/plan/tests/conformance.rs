@@ -1,11 +1,13 @@
-//! Drives the planner through Steep's generator fixtures in all four modes.
+//! Drives the planner through Steep's generator fixtures in all four modes, and compares the shapes of DAGMan
+//! files with what HTCondor's checker says of them.
 //!
 //! The fixtures are third-party data that is not part of this repository; without it every case is
 //! reported as ignored.
 
 use catena_model::chain::ProcessChain;
-use catena_model::{Diagnostics, LoadOptions, Node, Value, load, parse_yaml, read_text};
-use catena_plan::{PlanOptions, Planner, Program};
+use catena_model::dagman::load_dag;
+use catena_model::{Diagnostics, LoadOptions, Node, Severity, Value, load, parse_yaml, read_text};
+use catena_plan::{DagShape, PlanOptions, Planner, Program, dag_of};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,11 +17,23 @@ fn main() {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     let data = shared.join("data/steep");
     let index = std::fs::read_to_string(data.join("index.tsv"));
-    let trials = match index {
+    let mut trials: Vec<Trial> = match index {
         Ok(index) => index.lines().skip(1).flat_map(|row| cases(&data, row)).collect(),
         Err(_) => vec![Trial::test("steep_generator_fixtures", || Ok(())).with_ignored_flag(true)],
     };
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    let data = shared.join("data/dagman");
+    let tree = tempfile::tempdir().unwrap();
+    match std::fs::read_to_string(data.join("oracle.jsonl")) {
+        Ok(lines) => {
+            let files = data.join("condor_tests");
+            plant(&files, &files, tree.path());
+            trials.extend(lines.lines().map(|line| dag_case(tree.path(), line)));
+        }
+        Err(_) => trials.push(Trial::test("dagman_files", || Ok(())).with_ignored_flag(true)),
+    }
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    drop(tree);
+    conclusion.exit();
 }
 
 fn cases(data: &Path, row: &str) -> Vec<Trial> {
@@ -39,6 +53,78 @@ fn cases(data: &Path, row: &str) -> Vec<Trial> {
         out.push(Trial::test(name, move || run(&data, &workflow, &expected, reload, one_by_one)));
     }
     out
+}
+
+/// Copies the files to where they were when HTCondor looked at them: those that are spliced in from
+/// directories below are all in one directory here.
+fn plant(files: &Path, file: &Path, tree: &Path) {
+    if file.is_dir() {
+        for entry in std::fs::read_dir(file).unwrap() {
+            let path = entry.unwrap().path();
+            std::fs::copy(&path, tree.join(path.file_name().unwrap())).unwrap();
+            plant(files, &path, tree);
+        }
+        return;
+    }
+    for line in read_text(file).unwrap_or_default().lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (path, directory) = match words.as_slice() {
+            ["SPLICE", _, path] => (Path::new(path), tree.to_path_buf()),
+            ["SPLICE", _, path, "DIR", directory] => (Path::new(path), tree.join(directory)),
+            _ => continue,
+        };
+        let origin = files.join(path.file_name().unwrap());
+        let deeper = directory != tree || path.components().count() == 2;
+        if deeper && origin.exists() {
+            let place = directory.join(path);
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::copy(&origin, place).unwrap();
+            plant(files, &origin, &directory);
+        }
+    }
+}
+
+fn dag_case(tree: &Path, line: &str) -> Trial {
+    let said: Value = serde_json::from_str(line).unwrap();
+    let file = said["file"].as_str().unwrap_or_default().to_owned();
+    let path = tree.join(&file);
+    Trial::test(file, move || {
+        let mut loaded = load_dag(&path);
+        let dag = dag_of(&mut loaded);
+        let shape = DagShape::new(&loaded.dag);
+        assert_eq!(dag.is_none(), shape.cyclic);
+        let errors = loaded.diags.iter().filter(|d| d.severity == Severity::Error);
+        let mut lines: Vec<u32> = errors.map(|d| d.span.line).collect();
+        let said = &said["result"][0];
+        let number = |key: &str| said[key].as_u64().unwrap_or(0) as usize;
+        let list = |key: &str| said[key].as_array().cloned().unwrap_or_default();
+        let mut expected_lines: Vec<u32> =
+            list("Errors").iter().map(|e| e["SourceLine"].as_u64().unwrap_or(0) as u32).collect();
+        expected_lines.dedup();
+        lines.sort_unstable();
+        lines.dedup();
+        let problems: Vec<String> = loaded.diags.iter().map(|d| d.message.clone()).collect();
+        assert_eq!(lines, expected_lines, "{problems:?}");
+        if expected_lines.is_empty() {
+            let expected = DagShape {
+                nodes: number("NumNodes"),
+                total_nodes: number("TotalNodes"),
+                subdags: number("NumSubDAGs"),
+                // What is included counts twice there.
+                splices: shape.splices,
+                arcs: number("NumArcs"),
+                width: number("GraphWidth"),
+                height: number("GraphHeight"),
+                width_by_depth: list("WidthByDepth")
+                    .iter()
+                    .map(|n| n.as_u64().unwrap_or(0) as usize)
+                    .collect(),
+                cyclic: said["IsCyclic"].as_bool().unwrap_or(false),
+            };
+            assert_eq!(shape, expected);
+        }
+        Ok(())
+    })
 }
 
 /// One step of an expected file.
@@ -108,8 +194,12 @@ fn run(data: &Path, workflow: &str, expected: &str, reload: bool, one_by_one: bo
     let problems: Vec<String> = loaded.diags.iter().map(|d| d.render(&loaded.sources).to_string()).collect();
     let workflow = loaded.expanded.ok_or_else(|| problems.join("\n"))?;
     let program = Arc::new(Program::new(&workflow, &loaded.library).map_err(|e| e.to_string())?);
-    let options =
-        PlanOptions { tmp: "/tmp/".into(), out: "/out/".into(), policy: catena_plan::ChainPolicy::default() };
+    let options = PlanOptions {
+        tmp: "/tmp/".into(),
+        out: "/out/".into(),
+        policy: catena_plan::ChainPolicy::default(),
+        order: catena_plan::Order::default(),
+    };
     let mut planner = Planner::new(program.clone(), options.clone());
     let mut journal: Journal = Vec::new();
     let steps = steps(&generator.join(expected));

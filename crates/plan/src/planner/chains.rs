@@ -10,12 +10,8 @@ use smol_str::format_smolstr;
 use std::collections::{HashMap, HashSet};
 
 impl Planner {
-    /// Builds the chain that starts at a ready action. `None` if the action is skipped.
-    pub(super) fn build_chain(&mut self, start: u32) -> Result<Option<ProcessChain>, PlanError> {
-        if self.skips(start)? {
-            self.skip(start);
-            return Ok(None);
-        }
+    /// Builds the chain that starts at a ready action.
+    pub(super) fn build_chain(&mut self, start: u32) -> Result<ProcessChain, PlanError> {
         let mut chain = Builder::default();
         let mut next = Some(start);
         while let Some(instance) = next {
@@ -30,19 +26,19 @@ impl Planner {
                 ChainPolicy::Split | ChainPolicy::Union => self.successor(instance, &chain),
             };
         }
-        self.chain_starts.push(self.chain_tasks.len() as u32);
-        self.chain_tasks.extend(&chain.tasks);
+        self.chains.insert(self.chain_count, chain.tasks.into_boxed_slice());
+        self.chain_count += 1;
         let mut required_capabilities = chain.capabilities;
         required_capabilities.sort_unstable();
         required_capabilities.dedup();
-        Ok(Some(ProcessChain {
+        Ok(ProcessChain {
             id: self.new_id(),
             executables: chain.executables,
             required_capabilities,
             priority: self.program.priority,
             retries: self.program.chain_retries,
             resources: chain.resources.unwrap_or_default(),
-        }))
+        })
     }
 
     fn new_id(&mut self) -> Name {
@@ -53,7 +49,7 @@ impl Planner {
 
     /// Whether an action must not run: its condition fails, it may be tried zero times, or what it needs
     /// comes from an action that was skipped.
-    fn skips(&self, instance: u32) -> Result<bool, PlanError> {
+    pub(super) fn skips(&self, instance: u32) -> Result<bool, PlanError> {
         let scope = self.instances[instance as usize].scope;
         let program = self.program.clone();
         let Some(template) = Self::task_template(&program, &self.scopes, &self.instances[instance as usize])
@@ -68,7 +64,7 @@ impl Planner {
         Ok(from_skipped || never || !self.holds(template.when.as_deref(), scope).map_err(error)?)
     }
 
-    fn skip(&mut self, instance: u32) {
+    pub(super) fn skip(&mut self, instance: u32) {
         self.counts.waiting -= 1;
         self.counts.skipped += 1;
         self.instances[instance as usize].state = State::Planned;

@@ -1,26 +1,42 @@
 //! How loops unroll, collect what their iterations yield, and end.
 
-use super::{Edge, NONE, PlanError, Planner, Waiter};
+use super::{Edge, NONE, PlanError, Planner, READY_AHEAD, TURN, Waiter};
 use crate::program::{ActionTemplate, ForTemplate, Source};
 use crate::value::Slot;
 use catena_model::Value;
 use std::cmp::Reverse;
 
-/// The elements to iterate over next, `None` if they are not known yet, and whether the list is complete.
-/// Each element has a value for every list of the loop.
-type Elements = (Option<Vec<Vec<Value>>>, bool);
-
 impl Planner {
-    /// Lets loops react to what changed until nothing changes any more.
+    /// Lets loops and actions that became ready react to what changed until nothing changes any more.
     pub(super) fn settle(&mut self) {
-        while let Some(Reverse(l)) = self.dirty_loops.pop() {
-            while self.dirty_loops.peek() == Some(&Reverse(l)) {
-                self.dirty_loops.pop();
-            }
-            if let Err(e) = self.advance_loop(l) {
-                self.failure.get_or_insert(e);
+        loop {
+            if let Some(Reverse(l)) = self.dirty_loops.pop() {
+                while self.dirty_loops.peek() == Some(&Reverse(l)) {
+                    self.dirty_loops.pop();
+                }
+                if let Err(e) = self.advance_loop(l) {
+                    self.failure.get_or_insert(e);
+                }
+            } else if let Some(instance) = self.unblocked.pop() {
+                match self.skips(instance) {
+                    Ok(true) => self.skip(instance),
+                    Ok(false) => {
+                        let key = (self.place_of(instance), self.order(instance), instance);
+                        self.ready.push(Reverse(key));
+                    }
+                    Err(e) => {
+                        self.failure.get_or_insert(e);
+                    }
+                }
+            } else if self.ready.len() < READY_AHEAD
+                && let Some(Reverse((turns, order, l))) = self.deferred_loops.pop()
+            {
+                self.take_turn(l, turns, order);
+            } else {
+                break;
             }
         }
+        self.leave_scopes();
     }
 
     fn advance_loop(&mut self, l: u32) -> Result<(), PlanError> {
@@ -39,7 +55,7 @@ impl Planner {
                 template.when.iter().flat_map(|w| &w.names).all(|(_, s)| self.is_known(s, scope));
             if condition_known {
                 if self.holds(template.when.as_deref(), scope).map_err(error)? {
-                    self.unroll(l, scope, template)?;
+                    self.look_at_input(l, scope, template)?;
                 } else {
                     self.skip_loop(l, instance);
                     return Ok(());
@@ -77,78 +93,114 @@ impl Planner {
         arrived.sort_unstable();
         for (_, var) in arrived {
             let values = self.vars[var as usize].slot.to_items();
-            self.loops[l as usize].recursive_pending -= 1;
-            self.loops[l as usize].recursive.extend(values);
+            let this = &mut self.loops[l as usize];
+            let body = this.body;
+            let count = values.len();
+            this.recursive_pending -= 1;
+            this.recursive.extend(values);
+            self.expect(body, count);
         }
     }
 
-    /// Starts an iteration for each element that has become known, and closes the loop if no more can come.
-    fn unroll(&mut self, l: u32, scope: u32, template: &ForTemplate) -> Result<(), PlanError> {
-        let (elements, complete) = self.take_elements(l, scope, template)?;
-        let Some(elements) = elements else { return Ok(()) };
-        for values in elements {
-            self.iterate(l, scope, template, values);
-        }
+    /// Learns how many elements are known, and closes the loop if no more can come.
+    fn look_at_input(&mut self, l: u32, scope: u32, template: &ForTemplate) -> Result<(), PlanError> {
+        let Some((known, complete)) = self.known_elements(l, scope, template)? else { return Ok(()) };
         let this = &mut self.loops[l as usize];
-        if complete && this.recursive_pending == 0 && this.recursive.is_empty() {
-            this.closed = true;
+        let fresh = known - this.known;
+        this.known = known;
+        // An iteration may yield an element back to the input.
+        let may_recur = template.yield_to_input.is_some() && !this.is_unrolled();
+        this.closed = complete && !may_recur && this.recursive_pending == 0;
+        if this.closed {
             self.counts.open_loops -= 1;
         }
+        if !this.is_unrolled() && !this.deferred {
+            this.deferred = true;
+            let instance = this.instance;
+            self.deferred_loops.push(Reverse((0, self.order(instance), l)));
+        }
+        self.expect(template.body as u32, fresh);
         Ok(())
     }
 
-    /// The elements to iterate over next, and whether the list is complete. `None` if it is not known yet.
-    fn take_elements(&mut self, l: u32, scope: u32, template: &ForTemplate) -> Result<Elements, PlanError> {
-        if template.inputs.len() > 1 {
-            return self.take_zipped(l, scope, template);
-        }
-        let source = &template.inputs[0];
-        let cursor = self.loops[l as usize].cursor;
-        let var = self.var_of(source, scope);
-        let growing =
-            self.loops[l as usize].growing_input.or_else(|| match var.map(|v| &self.vars[v as usize].slot) {
-                Some(Slot::Growing { in_loop, output }) => Some((*in_loop, *output)),
-                _ => None,
-            });
-        let complete = var.is_none_or(|v| self.vars[v as usize].slot.is_set());
-        let mut elements: Vec<Value> = match growing {
-            Some((producer, output)) => {
-                self.loops[l as usize].growing_input = growing;
-                let items = &self.loops[producer as usize].outputs[output as usize].items;
-                items[cursor.min(items.len())..].iter().map(|(_, v)| v.clone()).collect()
-            }
-            None => match self.list_from(source, scope, cursor) {
-                Some(items) => items,
-                None => return Ok((None, false)),
-            },
+    /// How many elements of its lists a loop can iterate over, and whether that is all. `None` if that is
+    /// not known yet.
+    fn known_elements(
+        &mut self,
+        l: u32,
+        scope: u32,
+        template: &ForTemplate,
+    ) -> Result<Option<(usize, bool)>, PlanError> {
+        let [source] = template.inputs.as_slice() else {
+            return self.zipped_elements(l, scope, template);
         };
-        self.loops[l as usize].cursor += elements.len();
-        elements.append(&mut self.loops[l as usize].recursive);
-        Ok((Some(elements.into_iter().map(|v| vec![v]).collect()), complete))
+        let var = self.var_of(source, scope);
+        let slot = var.map(|v| &self.vars[v as usize].slot);
+        if let Some(Slot::Growing { in_loop, output }) = slot {
+            self.loops[l as usize].growing_input = Some((*in_loop, *output));
+        }
+        let complete = slot.is_none_or(Slot::is_set);
+        Ok(match self.loops[l as usize].growing_input {
+            Some((producer, output)) => {
+                Some((self.loops[producer as usize].outputs[output as usize].items.len(), complete))
+            }
+            None => self.length(source, scope).map(|length| (length, complete)),
+        })
     }
 
     /// Lists walked through side by side must be complete and of the same length.
-    fn take_zipped(&mut self, l: u32, scope: u32, template: &ForTemplate) -> Result<Elements, PlanError> {
-        if !template.inputs.iter().all(|s| self.is_known(s, scope)) {
-            return Ok((None, false));
+    fn zipped_elements(
+        &self,
+        l: u32,
+        scope: u32,
+        template: &ForTemplate,
+    ) -> Result<Option<(usize, bool)>, PlanError> {
+        let lengths: Option<Vec<usize>> = template.inputs.iter().map(|s| self.length(s, scope)).collect();
+        let Some(lengths) = lengths else { return Ok(None) };
+        if lengths.iter().all(|length| *length == lengths[0]) {
+            return Ok(Some((lengths[0], true)));
         }
-        if self.loops[l as usize].cursor > 0 {
-            return Ok((Some(Vec::new()), true));
+        let lengths: Vec<String> = lengths.iter().map(usize::to_string).collect();
+        let message =
+            format!("lists that are zipped must have the same length, but they have {}", lengths.join(", "));
+        Err(PlanError { action: self.instance_name(self.loops[l as usize].instance), message })
+    }
+
+    /// Starts iterations for the elements of a loop that come next.
+    fn take_turn(&mut self, l: u32, turns: u32, order: u32) {
+        let instance = &self.instances[self.loops[l as usize].instance as usize];
+        let scope = instance.scope;
+        let program = self.program.clone();
+        let body = self.scopes[scope as usize].body as usize;
+        if let ActionTemplate::For(template) = &program.bodies[body].actions[instance.action as usize] {
+            for _ in 0..TURN {
+                let Some(values) = self.next_element(l, scope, template) else { break };
+                self.iterate(l, scope, template, values);
+            }
         }
-        let lists = template.inputs.iter().map(|s| self.list_from(s, scope, 0).unwrap_or_default());
-        let lists: Vec<Vec<Value>> = lists.collect();
-        let length = lists[0].len();
-        if lists.iter().any(|list| list.len() != length) {
-            let lengths: Vec<String> = lists.iter().map(|list| list.len().to_string()).collect();
-            let message = format!(
-                "lists that are zipped must have the same length, but they have {}",
-                lengths.join(", ")
-            );
-            return Err(PlanError { action: self.instance_name(self.loops[l as usize].instance), message });
+        let this = &mut self.loops[l as usize];
+        this.deferred = !this.is_unrolled();
+        if this.deferred {
+            self.deferred_loops.push(Reverse((turns + 1, order, l)));
+        } else {
+            self.dirty_loops.push(Reverse(l));
         }
-        self.loops[l as usize].cursor = 1;
-        let elements = (0..length).map(|i| lists.iter().map(|list| list[i].clone()).collect());
-        Ok((Some(elements.collect()), true))
+    }
+
+    /// A value for every list of the loop.
+    fn next_element(&mut self, l: u32, scope: u32, template: &ForTemplate) -> Option<Vec<Value>> {
+        let this = &mut self.loops[l as usize];
+        let index = this.cursor;
+        if index == this.known {
+            return this.recursive.pop_front().map(|v| vec![v]);
+        }
+        this.cursor += 1;
+        Some(match this.growing_input {
+            Some((producer, output)) => {
+                vec![self.loops[producer as usize].outputs[output as usize].items[index].1.clone()]
+            }
+            None => template.inputs.iter().map(|source| self.element(source, scope, index)).collect(),
+        })
     }
 
     fn iterate(&mut self, l: u32, scope: u32, template: &ForTemplate, values: Vec<Value>) {
@@ -190,7 +242,7 @@ impl Planner {
 
     /// Publishes the outputs of a closed loop, and counts it as executed when everything inside is.
     fn finish_loop(&mut self, l: u32, instance: u32) {
-        if !self.loops[l as usize].closed {
+        if !self.loops[l as usize].closed || !self.loops[l as usize].is_unrolled() {
             return;
         }
         for output in 0..self.loops[l as usize].outputs.len() {

@@ -8,6 +8,10 @@
 //!
 //! The work of a step is proportional to what changed. An action counts what it still waits for; a value
 //! that arrives counts down those who wait for it; whoever reaches zero is ready.
+//!
+//! So is the memory proportional to what is going on. A loop starts iterations only while few actions are
+//! ready, and the place of an iteration that is over is taken by a later one. Both depend on nothing but
+//! the chains made and the results used, so a planner that replays them comes to the same state.
 
 mod chains;
 mod loops;
@@ -17,12 +21,12 @@ mod properties;
 use crate::program::{
     ActionPlace, ActionTemplate, ConditionTemplate, ExecuteTemplate, ForTemplate, Program, Source,
 };
-use crate::value::{Slot, text_values};
+use crate::value::{Slot, list_element, list_length, text_values};
 use catena_model::chain::ProcessChain;
 use catena_model::{Name, Value};
 use smol_str::format_smolstr;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
 use thiserror::Error;
@@ -48,6 +52,20 @@ pub struct PlanOptions {
     pub out: String,
     /// How chains are cut.
     pub policy: ChainPolicy,
+    /// Which chains come first.
+    pub order: Order,
+}
+
+/// Which of the chains of a workflow come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Those that can run first.
+    #[default]
+    Fifo,
+    /// Those after which many others can run, see [`prio_order`](crate::prio_order).
+    Prio,
+    /// The better of both.
+    Auto,
 }
 
 /// A chain cannot be made.
@@ -77,6 +95,10 @@ const NONE: u32 = u32::MAX;
 /// Beyond this many actions the search for a common root gives up and cuts the chain, which is always
 /// correct and keeps the cost of a step bounded.
 const ROOT_SEARCH_LIMIT: usize = 100_000;
+/// Loops start iterations while fewer actions than this are ready. Few in tests, whose loops are short.
+const READY_AHEAD: usize = if cfg!(test) { 2 } else { 1024 };
+/// So many iterations a loop starts before others have their turn.
+const TURN: u32 = if cfg!(test) { 2 } else { 1024 };
 
 /// The state of a workflow's planning.
 #[derive(Debug)]
@@ -89,14 +111,30 @@ pub struct Planner {
     instances: Vec<Instance>,
     loops: Vec<Loop>,
     edges: Vec<Edge>,
-    ready: BinaryHeap<Reverse<u32>>,
+    /// Scopes whose iterations are over, by body: a later iteration takes such a place.
+    free_scopes: Vec<Vec<u32>>,
+    free_edges: u32,
+    /// Scopes in which everything has been executed, until the values they yield are taken.
+    finished_scopes: Vec<u32>,
+    /// How many instances there have been.
+    created: u32,
+    /// Actions that wait for nothing any more and may still turn out to be skipped.
+    unblocked: Vec<u32>,
+    /// The places of the workflow's actions in the order they should be executed in, if there is one.
+    places: Vec<u32>,
+    /// Actions that can be executed: their place, when they were created, and which they are.
+    ready: BinaryHeap<Reverse<(u32, u32, u32)>>,
+    /// The place of the chain that was made last.
+    last_place: u32,
     dirty_loops: BinaryHeap<Reverse<u32>>,
+    /// Loops with elements that no iteration was started for: turns they had, age, index.
+    deferred_loops: BinaryHeap<Reverse<(u32, u32, u32)>>,
     /// Directories that were promised as outputs, by variable.
     directories: HashMap<u32, Name>,
     next_id: u64,
-    /// For each chain the first of its tasks in `chain_tasks`.
-    chain_starts: Vec<u32>,
-    chain_tasks: Vec<u32>,
+    chain_count: u64,
+    /// The tasks of chains that have not succeeded yet.
+    chains: HashMap<u64, Box<[u32]>>,
     counts: PlanCounts,
     failure: Option<PlanError>,
 }
@@ -111,6 +149,11 @@ struct Scope {
     first_var: u32,
     first_instance: u32,
     first_value: u32,
+    first_loop: u32,
+    /// How many instances there were before those of this scope.
+    order: u32,
+    /// How many of its instances have not been executed.
+    open: u32,
 }
 
 #[derive(Debug)]
@@ -118,6 +161,12 @@ struct Var {
     slot: Slot,
     /// The first of the edges to whoever waits for the value.
     waiters: u32,
+}
+
+impl Var {
+    fn new() -> Self {
+        Self { slot: Slot::Unset, waiters: NONE }
+    }
 }
 
 #[derive(Debug)]
@@ -142,12 +191,14 @@ enum State {
 #[derive(Debug)]
 struct Loop {
     instance: u32,
+    body: u32,
     outputs: Vec<Collected>,
-    /// How many elements of the input were taken.
+    /// How many elements of the input are known, and how many of them were taken.
+    known: usize,
     cursor: usize,
     iterations: u32,
     /// Values yielded back to the input that no iteration has taken yet.
-    recursive: Vec<Value>,
+    recursive: VecDeque<Value>,
     /// Iterations whose yield to the input is outstanding.
     recursive_pending: u32,
     /// Yields that arrived since the loop was last looked at: output, iteration, variable.
@@ -156,7 +207,38 @@ struct Loop {
     open_children: u32,
     /// Reads a list that is still growing, in the order of arrival.
     growing_input: Option<(u32, u32)>,
+    /// No more elements can become known.
     closed: bool,
+    /// Is among the deferred loops.
+    deferred: bool,
+}
+
+impl Loop {
+    fn new(instance: u32, template: &ForTemplate, first_var: u32) -> Self {
+        let outputs = template.outputs.iter();
+        let outputs = outputs.map(|slot| Collected { var: first_var + slot, ..Collected::default() });
+        Self {
+            instance,
+            body: template.body as u32,
+            outputs: outputs.collect(),
+            known: 0,
+            cursor: 0,
+            iterations: 0,
+            recursive: VecDeque::new(),
+            recursive_pending: 0,
+            arrived: Vec::new(),
+            arrived_recursive: Vec::new(),
+            open_children: 0,
+            growing_input: None,
+            closed: false,
+            deferred: false,
+        }
+    }
+
+    /// Whether every known element has its iteration.
+    fn is_unrolled(&self) -> bool {
+        self.cursor == self.known && self.recursive.is_empty()
+    }
 }
 
 /// An output of a loop while it is being collected.
@@ -187,6 +269,8 @@ struct Edge {
 impl Planner {
     /// Starts planning a workflow.
     pub fn new(program: Arc<Program>, options: PlanOptions) -> Self {
+        let free_scopes = vec![Vec::new(); program.bodies.len()];
+        let places = program.places(options.order);
         let mut planner = Self {
             program,
             options,
@@ -196,15 +280,24 @@ impl Planner {
             instances: Vec::new(),
             loops: Vec::new(),
             edges: Vec::new(),
+            free_scopes,
+            free_edges: NONE,
+            finished_scopes: Vec::new(),
+            created: 0,
+            unblocked: Vec::new(),
+            places,
             ready: BinaryHeap::new(),
+            last_place: 0,
             dirty_loops: BinaryHeap::new(),
+            deferred_loops: BinaryHeap::new(),
             directories: HashMap::new(),
             next_id: 0,
-            chain_starts: Vec::new(),
-            chain_tasks: Vec::new(),
+            chain_count: 0,
+            chains: HashMap::new(),
             counts: PlanCounts::default(),
             failure: None,
         };
+        planner.expect(0, 1);
         planner.enter_scope(NONE, 0, NONE, 0, Vec::new());
         planner.settle();
         planner
@@ -222,7 +315,14 @@ impl Planner {
 
     /// How many chains were made so far; the next one gets this number.
     pub fn chain_count(&self) -> u64 {
-        self.chain_starts.len() as u64
+        self.chain_count
+    }
+
+    /// Where the chain that was made last stands in the order of the workflow, between 0 and 1. `None` if chains
+    /// come in the order in which they are made.
+    pub fn place(&self) -> Option<f64> {
+        let last = self.places.len().checked_sub(1)?;
+        Some(f64::from(self.last_place) / last.max(1) as f64)
     }
 
     /// The next chain that can be executed with what is known now.
@@ -230,30 +330,23 @@ impl Planner {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        while let Some(Reverse(instance)) = self.ready.pop() {
-            if self.instances[instance as usize].state != State::Waiting {
-                continue;
+        let Some(Reverse((place, _, instance))) = self.ready.pop() else { return Ok(None) };
+        self.last_place = place;
+        match self.build_chain(instance) {
+            Ok(chain) => {
+                self.settle();
+                Ok(Some(chain))
             }
-            match self.build_chain(instance) {
-                Ok(Some(chain)) => return Ok(Some(chain)),
-                Ok(None) => self.settle(),
-                Err(e) => {
-                    self.failure = Some(e.clone());
-                    return Err(e);
-                }
-            }
-            if let Some(failure) = &self.failure {
-                return Err(failure.clone());
+            Err(e) => {
+                self.failure = Some(e.clone());
+                Err(e)
             }
         }
-        Ok(None)
     }
 
     /// A chain has succeeded. `results` has, for each task, the values of each of its outputs.
     pub fn chain_succeeded(&mut self, chain: u64, results: Vec<Vec<Vec<String>>>) {
-        let first = self.chain_starts[chain as usize] as usize;
-        let end = self.chain_starts.get(chain as usize + 1).map_or(self.chain_tasks.len(), |n| *n as usize);
-        let tasks: Vec<u32> = self.chain_tasks[first..end].to_vec();
+        let Some(tasks) = self.chains.remove(&chain) else { return };
         for (task, outputs) in tasks.iter().zip(results) {
             let vars = self.output_vars(*task);
             for (var, values) in vars.into_iter().zip(outputs) {
@@ -278,7 +371,7 @@ impl Planner {
         let executed: Vec<&str> = executed.into_iter().collect();
         let mut vars = HashMap::new();
         let mut actions = HashMap::new();
-        for (s, scope) in self.scopes.iter().enumerate() {
+        for (s, scope) in self.scopes.iter().enumerate().filter(|(_, scope)| scope.open > 0) {
             let body = &self.program.bodies[scope.body as usize];
             let suffix = self.suffix(s as u32);
             for (i, name) in body.locals.iter().enumerate() {
@@ -315,14 +408,24 @@ impl Planner {
 
     /// Names of actions that wait for something, at most `limit` of them.
     pub fn waiting_actions(&self, limit: usize) -> Vec<Name> {
-        let waiting = self.instances.iter().enumerate().filter(|(_, i)| match i.loop_index {
+        let exists = |i: &Instance| self.scopes[i.scope as usize].open > 0;
+        let waits = |i: &Instance| match i.loop_index {
             NONE => i.state == State::Waiting,
             l => !self.loops[l as usize].closed,
-        });
+        };
+        let waiting = self.instances.iter().enumerate().filter(|(_, i)| exists(i) && waits(i));
         waiting.take(limit).map(|(i, _)| self.instance_name(i as u32)).collect()
     }
 
     // ----- scopes and names ------------------------------------------------------------------
+
+    /// So many more iterations of a body are going to be.
+    fn expect(&mut self, body: u32, iterations: usize) {
+        let actions = &self.program.bodies[body as usize].actions;
+        let loops = actions.iter().filter(|a| matches!(a, ActionTemplate::For(_))).count();
+        self.counts.open_loops += (iterations * loops) as u64;
+        self.counts.waiting += (iterations * (actions.len() - loops)) as u64;
+    }
 
     fn enter_scope(
         &mut self,
@@ -332,29 +435,56 @@ impl Planner {
         iteration: u32,
         values: Vec<Value>,
     ) -> u32 {
+        let scope = self.free_scopes[body as usize].pop().unwrap_or_else(|| self.add_scope(body));
+        let program = self.program.clone();
+        let template = &program.bodies[body as usize];
+        let this = &mut self.scopes[scope as usize];
+        this.parent = parent;
+        this.in_loop = in_loop;
+        this.iteration = iteration;
+        this.order = self.created;
+        this.open = template.actions.len() as u32;
+        self.created += this.open;
+        let (first_value, first_instance) = (this.first_value as usize, this.first_instance);
+        for (place, value) in self.enumerator_values[first_value..].iter_mut().zip(values) {
+            *place = value;
+        }
+        for (instance, action) in (first_instance..).zip(&template.actions) {
+            match action {
+                ActionTemplate::Execute(t) => self.wait_for_inputs(instance, scope, t),
+                ActionTemplate::For(t) => self.wait_for_lists(instance, scope, t),
+            }
+        }
+        scope
+    }
+
+    /// Makes place for an iteration of a body.
+    fn add_scope(&mut self, body: u32) -> u32 {
         let scope = self.scopes.len() as u32;
         let program = self.program.clone();
         let template = &program.bodies[body as usize];
         self.scopes.push(Scope {
-            parent,
+            parent: NONE,
             body,
-            in_loop,
-            iteration,
+            in_loop: NONE,
+            iteration: 0,
             first_var: self.vars.len() as u32,
             first_instance: self.instances.len() as u32,
             first_value: self.enumerator_values.len() as u32,
+            first_loop: self.loops.len() as u32,
+            order: 0,
+            open: 0,
         });
-        self.enumerator_values.extend(values);
-        self.vars.extend(template.locals.iter().map(|_| Var { slot: Slot::Unset, waiters: NONE }));
+        self.enumerator_values.extend(template.enumerators.iter().map(|_| Value::Null));
+        self.vars.extend(template.locals.iter().map(|_| Var::new()));
+        let first_var = self.scopes[scope as usize].first_var;
         for (i, action) in template.actions.iter().enumerate() {
             let instance = self.instances.len() as u32;
             let mut loop_index = NONE;
             if let ActionTemplate::For(t) = action {
                 loop_index = self.loops.len() as u32;
-                self.add_loop(instance, t, scope);
-                self.counts.open_loops += 1;
-            } else {
-                self.counts.waiting += 1;
+                self.loops.push(Loop::new(instance, t, first_var));
+                self.promise_outputs(loop_index);
             }
             self.instances.push(Instance {
                 scope,
@@ -365,39 +495,43 @@ impl Planner {
                 state: State::Waiting,
             });
         }
-        // Only now do all variables and instances of the scope exist, so only now can they be waited for.
-        for (i, action) in template.actions.iter().enumerate() {
-            let instance = self.scopes[scope as usize].first_instance + i as u32;
-            match action {
-                ActionTemplate::Execute(t) => self.wait_for_inputs(instance, scope, t),
-                ActionTemplate::For(t) => self.wait_for_lists(instance, scope, t),
-            }
-        }
         scope
     }
 
-    fn add_loop(&mut self, instance: u32, template: &ForTemplate, scope: u32) {
-        let first_var = self.scopes[scope as usize].first_var;
-        let loop_index = self.loops.len() as u32;
-        let outputs =
-            template.outputs.iter().map(|slot| Collected { var: first_var + slot, ..Collected::default() });
-        let outputs: Vec<Collected> = outputs.collect();
-        for (i, output) in outputs.iter().enumerate() {
-            self.vars[output.var as usize].slot = Slot::Growing { in_loop: loop_index, output: i as u32 };
+    /// The outputs of a loop grow from the start, so that who reads them need not wait for the end.
+    fn promise_outputs(&mut self, in_loop: u32) {
+        for (i, output) in self.loops[in_loop as usize].outputs.iter().enumerate() {
+            self.vars[output.var as usize].slot = Slot::Growing { in_loop, output: i as u32 };
         }
-        self.loops.push(Loop {
-            instance,
-            outputs,
-            cursor: 0,
-            iterations: 0,
-            recursive: Vec::new(),
-            recursive_pending: 0,
-            arrived: Vec::new(),
-            arrived_recursive: Vec::new(),
-            open_children: 0,
-            growing_input: None,
-            closed: false,
-        });
+    }
+
+    /// Makes the places of scopes in which everything has been executed free. One with a variable that
+    /// never got a value is kept, for somebody may wait for it.
+    fn leave_scopes(&mut self) {
+        let program = self.program.clone();
+        for scope in std::mem::take(&mut self.finished_scopes) {
+            let Scope { body, first_var, first_instance, first_value, first_loop, .. } =
+                self.scopes[scope as usize];
+            let template = &program.bodies[body as usize];
+            let vars = first_var as usize..first_var as usize + template.locals.len();
+            if !self.vars[vars.clone()].iter().all(|v| v.slot.is_set()) {
+                continue;
+            }
+            self.vars[vars].fill_with(Var::new);
+            let values = first_value as usize..first_value as usize + template.enumerators.len();
+            self.enumerator_values[values].fill(Value::Null);
+            let mut l = first_loop;
+            for (instance, action) in (first_instance..).zip(&template.actions) {
+                let this = &mut self.instances[instance as usize];
+                (this.unmet, this.dependents, this.state) = (0, NONE, State::Waiting);
+                if let ActionTemplate::For(t) = action {
+                    self.loops[l as usize] = Loop::new(instance, t, first_var);
+                    self.promise_outputs(l);
+                    l += 1;
+                }
+            }
+            self.free_scopes[body as usize].push(scope);
+        }
     }
 
     fn wait_for_inputs(&mut self, instance: u32, scope: u32, template: &ExecuteTemplate) {
@@ -414,7 +548,7 @@ impl Planner {
         unmet += self.wait_for_actions(instance, scope, &template.waits_for);
         self.instances[instance as usize].unmet = unmet;
         if unmet == 0 {
-            self.ready.push(Reverse(instance));
+            self.unblocked.push(instance);
         }
     }
 
@@ -447,8 +581,22 @@ impl Planner {
     }
 
     fn add_edge(&mut self, to: Waiter, next: u32) -> u32 {
-        self.edges.push(Edge { to, next });
-        self.edges.len() as u32 - 1
+        let edge = Edge { to, next };
+        if self.free_edges == NONE {
+            self.edges.push(edge);
+            return self.edges.len() as u32 - 1;
+        }
+        let place = self.free_edges;
+        self.free_edges = std::mem::replace(&mut self.edges[place as usize], edge).next;
+        place
+    }
+
+    /// Takes an edge out of the list it is the first of. Returns where it led, and the next of the list.
+    fn take_edge(&mut self, edge: u32) -> (Waiter, u32) {
+        let Edge { to, next } = self.edges[edge as usize];
+        self.edges[edge as usize].next = self.free_edges;
+        self.free_edges = edge;
+        (to, next)
     }
 
     fn wait_for_var(&mut self, var: u32, waiter: Waiter) {
@@ -498,6 +646,25 @@ impl Planner {
         self.name_in(self.program.bodies[body as usize].actions[i.action as usize].id(), i.scope)
     }
 
+    /// The place of the action of the workflow that an instance is or is in.
+    fn place_of(&self, instance: u32) -> u32 {
+        if self.places.is_empty() {
+            return 0;
+        }
+        let mut i = &self.instances[instance as usize];
+        while self.scopes[i.scope as usize].in_loop != NONE {
+            let l = self.scopes[i.scope as usize].in_loop;
+            i = &self.instances[self.loops[l as usize].instance as usize];
+        }
+        self.places[i.action as usize]
+    }
+
+    /// How many instances there were before this one.
+    fn order(&self, instance: u32) -> u32 {
+        let i = &self.instances[instance as usize];
+        self.scopes[i.scope as usize].order + i.action
+    }
+
     fn task_template<'p>(
         program: &'p Program,
         scopes: &[Scope],
@@ -541,7 +708,7 @@ impl Planner {
         self.vars[var as usize].slot = slot;
         let mut edge = std::mem::replace(&mut self.vars[var as usize].waiters, NONE);
         while edge != NONE {
-            let Edge { to, next } = self.edges[edge as usize];
+            let (to, next) = self.take_edge(edge);
             edge = next;
             match to {
                 Waiter::Task(instance) => self.count_down(instance),
@@ -565,7 +732,7 @@ impl Planner {
             return;
         }
         match i.loop_index {
-            NONE => self.ready.push(Reverse(instance)),
+            NONE => self.unblocked.push(instance),
             l => self.dirty_loops.push(Reverse(l)),
         }
     }
@@ -580,14 +747,19 @@ impl Planner {
         let scope = i.scope;
         let mut edge = std::mem::replace(&mut i.dependents, NONE);
         while edge != NONE {
-            let Edge { to, next } = self.edges[edge as usize];
+            let (to, next) = self.take_edge(edge);
             edge = next;
             if let Waiter::Task(dependent) = to {
                 self.count_down(dependent);
             }
         }
-        let parent = self.scopes[scope as usize].in_loop;
+        let this = &mut self.scopes[scope as usize];
+        this.open -= 1;
+        let (parent, open) = (this.in_loop, this.open);
         if parent != NONE {
+            if open == 0 {
+                self.finished_scopes.push(scope);
+            }
             let l = &mut self.loops[parent as usize];
             l.open_children -= 1;
             if l.open_children == 0 {
@@ -612,23 +784,25 @@ impl Planner {
         &self.enumerator_values[(self.scopes[owner as usize].first_value + index) as usize]
     }
 
-    /// The elements of a list from a position on; one value is a list of itself.
-    fn list_from(&self, source: &Source, scope: u32, cursor: usize) -> Option<Vec<Value>> {
-        let value = match source {
-            Source::Constant(value) => &**value,
-            Source::Enumerator { up, index } => self.enumerator(scope, *up, *index),
-            Source::Local { .. } => match &self.vars[self.var_of(source, scope)? as usize].slot {
-                Slot::Value(value) => &**value,
-                slot => {
-                    return slot.is_set().then(|| slot.to_items().into_iter().skip(cursor).collect());
-                }
-            },
-        };
-        Some(match value {
-            Value::Array(items) => items.iter().skip(cursor).cloned().collect(),
-            Value::Null => Vec::new(),
-            other => std::iter::once(other.clone()).skip(cursor).collect(),
-        })
+    /// How many elements a source has as a list, if it is known.
+    fn length(&self, source: &Source, scope: u32) -> Option<usize> {
+        match source {
+            Source::Constant(value) => Some(list_length(value)),
+            Source::Enumerator { up, index } => Some(list_length(self.enumerator(scope, *up, *index))),
+            Source::Local { .. } => self.vars[self.var_of(source, scope)? as usize].slot.length(),
+        }
+    }
+
+    /// An element of a source as a list.
+    fn element(&self, source: &Source, scope: u32, index: usize) -> Value {
+        match source {
+            Source::Constant(value) => list_element(value, index),
+            Source::Enumerator { up, index: n } => list_element(self.enumerator(scope, *up, *n), index),
+            Source::Local { .. } => {
+                let var = self.var_of(source, scope);
+                var.map_or(Value::Null, |var| self.vars[var as usize].slot.element(index))
+            }
+        }
     }
 
     fn texts(&self, source: &Source, scope: u32) -> Option<Vec<String>> {

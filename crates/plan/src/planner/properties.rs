@@ -1,10 +1,10 @@
 //! What holds for every workflow, whatever the order in which its tasks end.
 
-use crate::{ChainPolicy, PlanOptions, Planner, Program};
+use crate::{ChainPolicy, Order, PlanOptions, Planner, Program};
 use catena_model::chain::ProcessChain;
 use catena_model::{Direction, LoadOptions, load_text};
 use proptest::prelude::*;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -82,7 +82,11 @@ fn program(text: &str) -> Arc<Program> {
 }
 
 fn planner(program: &Arc<Program>, policy: ChainPolicy) -> Planner {
-    Planner::new(program.clone(), PlanOptions { tmp: "/t".into(), out: "/o".into(), policy })
+    ordered(program, policy, Order::Fifo)
+}
+
+fn ordered(program: &Arc<Program>, policy: ChainPolicy, order: Order) -> Planner {
+    Planner::new(program.clone(), PlanOptions { tmp: "/t".into(), out: "/o".into(), policy, order })
 }
 
 /// What happened: a chain was made, or the one with this number succeeded.
@@ -131,6 +135,75 @@ fn drive(
 fn task_names(history: &[Event]) -> BTreeSet<String> {
     let made = history.iter().filter_map(|e| if let Event::Made(c) = e { Some(c) } else { None });
     made.flat_map(|c| c.executables.iter().map(|t| t.id.to_string())).collect()
+}
+
+#[test]
+fn memory_is_that_of_what_is_going_on() {
+    let list: Vec<String> = (0..2000).map(|n| n.to_string()).collect();
+    let text = format!(
+        "services:
+  - {{id: s, path: x, parameters: [{{id: i, type: input, cardinality: 0..n}}, {{id: o, type: output, cardinality: 1..1}}]}}
+vars: [{{id: list, value: [{}]}}, {{id: pair, value: [a, b]}}]
+actions:
+  - type: for
+    input: list
+    enumerator: e
+    actions:
+      - {{type: execute, id: first, service: s, inputs: [{{id: i, var: e}}], outputs: [{{id: o, var: made}}]}}
+      - type: for
+        input: pair
+        enumerator: p
+        output: both
+        yieldToOutput: one
+        actions: [{{type: execute, id: second, service: s, inputs: [{{id: i, var: p}}, {{id: i, var: made}}], outputs: [{{id: o, var: one}}]}}]
+      - {{type: execute, id: third, service: s, inputs: [{{id: i, var: both}}], outputs: [{{id: o, var: end}}]}}
+",
+        list.join(",")
+    );
+    let program = program(&text);
+    let mut planner = planner(&program, ChainPolicy::Single);
+    assert!(planner.counts().waiting >= 2 * 2000, "what has no place yet counts too");
+    let mut open = VecDeque::new();
+    let mut most = 0;
+    loop {
+        while open.len() < 8
+            && let Some(chain) = planner.next_chain().unwrap()
+        {
+            open.push_back((planner.chain_count() - 1, chain));
+        }
+        most = most.max(planner.scopes.len() + planner.edges.len() + planner.chains.len());
+        let Some((seq, chain)) = open.pop_front() else { break };
+        planner.chain_succeeded(seq, results(&chain));
+    }
+    assert!(planner.is_finished(), "{:?}", planner.waiting_actions(10));
+    assert_eq!(planner.counts().planned, 4 * 2000);
+    assert!(most < 100, "{most} parts for 8 chains at a time");
+}
+
+#[test]
+fn chains_come_in_the_order_that_was_asked_for() {
+    let mut text = String::from(
+        "services: [{id: s, path: x, parameters: [{id: i, type: input, cardinality: 0..n}, {id: o, type: output, cardinality: 1..1}]}]\nactions:\n",
+    );
+    // The five jobs of the paper on prio.
+    for (name, needs) in [("a", ""), ("b", "a"), ("c", ""), ("d", "c"), ("e", "c")] {
+        let _ = writeln!(
+            text,
+            "  - {{type: execute, id: {name}, service: s, dependsOn: [{needs}], outputs: [{{id: o, var: v{name}}}]}}"
+        );
+    }
+    let program = program(&text);
+    let run = |order| {
+        let mut planner = ordered(&program, ChainPolicy::Single, order);
+        let mut made = String::new();
+        while let Some(chain) = planner.next_chain().unwrap() {
+            made += &chain.executables[0].id;
+            planner.chain_succeeded(planner.chain_count() - 1, results(&chain));
+        }
+        made
+    };
+    assert_eq!((run(Order::Fifo).as_str(), run(Order::Prio).as_str()), ("abcde", "cabde"));
+    assert_eq!(run(Order::Auto), "cabde");
 }
 
 proptest! {
