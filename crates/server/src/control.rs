@@ -7,6 +7,10 @@ use catena_store::{Batch, Counts, Feed, NewChain, NewChains, Run, RunChange, Run
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How far apart the first and the last chain of an ordered workflow are in the eyes of other runs, as if they had
+/// been registered so long after each other.
+const ORDER_SPREAD: Duration = Duration::from_mins(1);
+
 /// A run and its planner.
 pub(crate) struct RunControl {
     run: Run,
@@ -38,10 +42,8 @@ pub(crate) struct Verdict {
 
 impl RunControl {
     /// A run whose planner has used so many results, of so many tasks and cached tasks.
-    pub(crate) fn new(mut run: Run, planner: Planner, used: u64, tasks: (u64, u64), aging: Duration) -> Self {
+    pub(crate) fn new(run: Run, planner: Planner, used: u64, tasks: (u64, u64), aging: Duration) -> Self {
         let fed_after = planner.chain_count();
-        // The planner knows what it says, and it may be large.
-        run.definition = Vec::new();
         Self {
             run,
             planner,
@@ -120,7 +122,7 @@ impl RunControl {
                 Ok(Some(mut chain)) => {
                     chain.priority = self.priority.unwrap_or(chain.priority);
                     let class = Class::of(&chain);
-                    let rank = rank(chain.priority, now, self.aging);
+                    let rank = self.rank(chain.priority, now);
                     new.chains.push(NewChain {
                         class: class.key(),
                         priority: chain.priority,
@@ -141,6 +143,18 @@ impl RunControl {
             batch.chains.push(new);
         }
         (planned, failure)
+    }
+
+    /// The rank of the chain that was planned last. Where the workflow has an order of its own, that counts and not
+    /// when the chain could run.
+    fn rank(&self, priority: i32, now: i64) -> i64 {
+        match self.planner.place() {
+            None => rank(priority, now, self.aging),
+            Some(place) => {
+                let begun = self.run.started.unwrap_or(self.run.created);
+                rank(priority, begun, self.aging) - (place * ORDER_SPREAD.as_millis() as f64) as i64
+            }
+        }
     }
 
     /// How the run ends, if nothing more can happen.

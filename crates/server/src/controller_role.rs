@@ -5,12 +5,13 @@ use crate::definition::Definition;
 use crate::driver::DriverError;
 use crate::event::{FailedTask, RunEvent, RunSummary};
 use crate::member::Member;
+use crate::memory;
 use crate::places::Places;
 use crate::publish::publish_results;
 use crate::resume::{replay, use_results};
 use catena_bus::{Message, Registered, Subscription, subject};
 use catena_model::chain::{ChainState, RunId};
-use catena_plan::{PlanOptions, Program};
+use catena_plan::Program;
 use catena_store::{Batch, Counts, FailedAttempt, Run, RunChange, RunState, Store, StoreError};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Chains are planned ahead until this many wait for an agent: enough for all kinds of agents to find some.
-const REGISTERED_AHEAD: u64 = 16_384;
+const REGISTERED_AHEAD: u64 = 8192;
 /// How many chains one turn plans at most.
 const PLAN_PER_TURN: u64 = 2048;
 /// How many results are used at a time.
@@ -74,7 +75,9 @@ impl ControllerRole {
             match self.turn().await {
                 Ok(()) => {}
                 Err(DriverError::Store(e)) => {
-                    self.member.endure(e).await?;
+                    if !self.member.endure(e, &mut stop).await? {
+                        return Ok(());
+                    }
                     // What was written is not known for certain. The store knows.
                     self.runs.clear();
                     self.adopt = true;
@@ -183,20 +186,16 @@ impl ControllerRole {
     /// Reads a run and brings its planner to where the store stands.
     async fn open(&self, run: Run) -> Result<RunControl, DriverError> {
         let fail = |detail: String| DriverError::Replay { run: run.id, detail };
-        let definition: Definition =
-            serde_json::from_slice(&run.definition).map_err(|e| fail(format!("it cannot be read: {e}")))?;
-        let loaded = definition.load();
-        if let Some(problem) = loaded.diags.iter().find(|_| loaded.diags.has_errors()) {
-            return Err(fail(problem.message.clone()));
-        }
-        let workflow = loaded.expanded.as_ref().ok_or_else(|| fail("it is no workflow".to_owned()))?;
-        let program = Program::new(workflow, &loaded.library).map_err(|e| fail(e.to_string()))?;
-        let context = self.places.remember(&run).ok_or_else(|| fail("it has no place".to_owned()))?;
-        let options = PlanOptions {
-            tmp: context.tmp.to_string_lossy().into_owned(),
-            out: context.out.to_string_lossy().into_owned(),
-            policy: definition.policy(),
+        let definition = self.member.store.definition(run.id).await?;
+        let definition = definition.ok_or_else(|| fail("it was deleted".to_owned()))?;
+        let (program, options) = {
+            let definition: Definition =
+                serde_json::from_slice(&definition).map_err(|e| fail(format!("it cannot be read: {e}")))?;
+            let context = self.places.remember(run.id, &definition);
+            (compile(&definition).map_err(fail)?, definition.plan_options(&context))
         };
+        drop(definition);
+        memory::give_back();
         if run.started.is_none() {
             let change = RunChange { started: Some(self.member.now()), ..RunChange::default() };
             self.member.store.change_run(run.id, &change).await?;
@@ -319,6 +318,15 @@ impl ControllerRole {
             failures: failures.iter().filter_map(read).take(FAILURES_KEPT).collect(),
         })
     }
+}
+
+fn compile(definition: &Definition) -> Result<Program, String> {
+    let loaded = definition.load();
+    if let Some(problem) = loaded.diags.iter().find(|_| loaded.diags.has_errors()) {
+        return Err(problem.message.clone());
+    }
+    let workflow = loaded.expanded.as_ref().ok_or("it is no workflow")?;
+    Program::new(workflow, &loaded.library).map_err(|e| e.to_string())
 }
 
 impl Controlled {

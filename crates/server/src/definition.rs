@@ -1,7 +1,8 @@
 //! What a run is: enough to go on with it, and to tell whether it is the same work as another.
 
+use catena_model::chain::RunContext;
 use catena_model::{LoadOptions, Loaded, Name, Value, load, load_text};
-use catena_plan::ChainPolicy;
+use catena_plan::{ChainPolicy, Order, PlanOptions};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +26,9 @@ pub struct Definition {
     /// How chains are cut: `split`, `union` or `single`.
     #[serde(default)]
     pub chains: String,
+    /// Which chains come first: `fifo`, `prio` or `auto`.
+    #[serde(default)]
+    pub order: String,
     /// The text of the workflow, to show it later.
     #[serde(default)]
     pub text: String,
@@ -76,12 +80,21 @@ impl Definition {
         }
     }
 
-    /// The policy by its name.
-    pub fn policy(&self) -> ChainPolicy {
-        match self.chains.as_str() {
-            "union" => ChainPolicy::Union,
-            "single" => ChainPolicy::Single,
-            _ => ChainPolicy::Split,
+    /// How the run is planned.
+    pub fn plan_options(&self, context: &RunContext) -> PlanOptions {
+        PlanOptions {
+            tmp: context.tmp.to_string_lossy().into_owned(),
+            out: context.out.to_string_lossy().into_owned(),
+            policy: match self.chains.as_str() {
+                "union" => ChainPolicy::Union,
+                "single" => ChainPolicy::Single,
+                _ => ChainPolicy::Split,
+            },
+            order: match self.order.as_str() {
+                "prio" => Order::Prio,
+                "auto" => Order::Auto,
+                _ => Order::Fifo,
+            },
         }
     }
 
@@ -93,6 +106,7 @@ impl Definition {
         };
         add(env!("CARGO_PKG_VERSION"));
         add(&self.chains);
+        add(&self.order);
         add(&self.out.to_string_lossy());
         for source in loaded.sources.iter() {
             let name = std::path::absolute(&source.name).unwrap_or_else(|_| source.name.clone());

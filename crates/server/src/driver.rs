@@ -17,7 +17,7 @@ use catena_model::Name;
 use catena_model::chain::{
     AgentEvent, Attempt, ChainKey, ChainState, Outcome, ProcessChain, RunContext, RunId, TaskFailure,
 };
-use catena_plan::{ChainPolicy, PlanOptions, Program};
+use catena_plan::{PlanOptions, Program};
 use catena_schedule::{AgentInfo, Class, Command, Event, Scheduler, Settings};
 use catena_store::{Batch, ChainFilter, Counts, Run, RunChange, RunState, Start, Store, StoreError};
 use std::cmp::Reverse;
@@ -139,14 +139,9 @@ impl<'o> Driver<'o> {
         run: Run,
         program: Arc<Program>,
         context: RunContext,
-        policy: ChainPolicy,
+        options: PlanOptions,
         observer: &'o mut dyn FnMut(RunEvent),
     ) -> Result<Self, DriverError> {
-        let options = PlanOptions {
-            tmp: context.tmp.to_string_lossy().into_owned(),
-            out: context.out.to_string_lossy().into_owned(),
-            policy,
-        };
         store.release_running(run.id).await?;
         let control = replay(&*store, run, program, options, Settings::default().aging).await?;
         let inbox = bus.subscribe(subject::SCHEDULERS).await;

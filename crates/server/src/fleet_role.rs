@@ -91,7 +91,9 @@ impl FleetRole {
             };
             if let Err(e) = result {
                 self.on_duty = false;
-                self.member.endure(e).await?;
+                if !self.member.endure(e, &mut stop).await? {
+                    return Ok(());
+                }
             }
         }
     }

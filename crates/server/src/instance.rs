@@ -110,7 +110,7 @@ pub struct InstanceSetup {
 }
 
 /// Runs an instance until it is asked to stop.
-pub async fn serve(setup: InstanceSetup, stop: watch::Receiver<bool>) -> Result<(), StoreError> {
+pub async fn serve(setup: InstanceSetup, mut stop: watch::Receiver<bool>) -> Result<(), StoreError> {
     let mut tasks: JoinSet<Result<(), StoreError>> = JoinSet::new();
     let has = |role| setup.roles.contains(&role);
     if let Some(agent) = setup.agent {
@@ -136,7 +136,9 @@ pub async fn serve(setup: InstanceSetup, stop: watch::Receiver<bool>) -> Result<
             since: store.now().await.unwrap_or_default(),
             until: 0,
         };
-        member.join(&instance).await?;
+        if !member.join(&instance, &mut stop).await? {
+            return Ok(());
+        }
         let keeper = member.clone();
         let keep = stop.clone();
         tasks.spawn(async move {

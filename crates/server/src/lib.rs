@@ -22,6 +22,7 @@ mod http;
 mod instance;
 mod logs;
 mod member;
+mod memory;
 mod places;
 mod publish;
 mod resume;

@@ -58,15 +58,20 @@ impl Member {
         (self.lease / 6).max(Duration::from_millis(1))
     }
 
-    /// Waits for the store if need be, and becomes a member.
-    pub(crate) async fn join(&self, instance: &Instance) -> Result<(), StoreError> {
+    /// Waits for the store if need be, and becomes a member. Returns whether it has, and not been asked to stop.
+    pub(crate) async fn join(
+        &self,
+        instance: &Instance,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<bool, StoreError> {
         loop {
             match self.renew(instance).await {
-                Err(e) if e.is_transient() => {
-                    eprintln!("waiting: {e}");
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                }
-                other => return other,
+                Ok(()) => return Ok(true),
+                Err(e) if e.is_transient() => eprintln!("waiting: {e}"),
+                Err(e) => return Err(e),
+            }
+            if stops_within(Duration::from_secs(1), stop).await {
+                return Ok(false);
             }
         }
     }
@@ -104,12 +109,21 @@ impl Member {
         }
     }
 
-    /// After a failure: waits if it may go away, otherwise gives up.
-    pub(crate) async fn endure(&self, error: StoreError) -> Result<(), StoreError> {
+    /// After a failure: waits if it may go away, otherwise gives up. Returns whether to go on; not if it is time to
+    /// stop, for the store may never return.
+    pub(crate) async fn endure(
+        &self,
+        error: StoreError,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<bool, StoreError> {
         if !error.is_transient() {
             return Err(error);
         }
-        tokio::time::sleep(TRY_AGAIN).await;
-        Ok(())
+        Ok(!stops_within(TRY_AGAIN, stop).await)
     }
+}
+
+/// Waits for so long, or until it is time to stop. Returns whether it is.
+async fn stops_within(pause: Duration, stop: &mut watch::Receiver<bool>) -> bool {
+    tokio::time::timeout(pause, stop.wait_for(|stop| *stop)).await.is_ok()
 }

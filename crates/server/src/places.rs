@@ -2,7 +2,7 @@
 
 use crate::definition::Definition;
 use catena_model::chain::{RunContext, RunId};
-use catena_store::{Run, Store, StoreError};
+use catena_store::{Store, StoreError};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,20 +37,20 @@ impl Places {
         if let Some(context) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&run) {
             return Ok(Some(context.clone()));
         }
-        let run = store.run(run).await?;
-        Ok(run.and_then(|r| self.remember(&r)))
+        let Some(definition) = store.definition(run).await? else { return Ok(None) };
+        let definition: Option<Definition> = serde_json::from_slice(&definition).ok();
+        Ok(definition.map(|d| self.remember(run, &d)))
     }
 
-    /// The places of a run that was read from the store.
-    pub fn remember(&self, run: &Run) -> Option<Arc<RunContext>> {
-        let definition: Definition = serde_json::from_slice(&run.definition).ok()?;
-        let context = Arc::new(self.place(run.id, &definition));
+    /// The places of a run with this definition.
+    pub fn remember(&self, run: RunId, definition: &Definition) -> Arc<RunContext> {
+        let context = Arc::new(self.place(run, definition));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED {
             known.clear();
         }
-        known.insert(run.id, context.clone());
-        Some(context)
+        known.insert(run, context.clone());
+        context
     }
 
     fn place(&self, run: RunId, definition: &Definition) -> RunContext {

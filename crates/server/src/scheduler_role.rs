@@ -104,9 +104,8 @@ impl SchedulerRole {
             };
             if let Err(e) = result {
                 self.stale = true;
-                tokio::select! {
-                    endured = self.member.endure(e) => endured?,
-                    _ = stop.changed() => return Ok(()),
+                if !self.member.endure(e, &mut stop).await? {
+                    return Ok(());
                 }
                 continue;
             }
@@ -122,7 +121,9 @@ impl SchedulerRole {
             };
             if let Err(e) = result {
                 self.stale = true;
-                self.member.endure(e).await?;
+                if !self.member.endure(e, &mut stop).await? {
+                    return Ok(());
+                }
             } else if busy && !(all.is_empty() && own.is_empty()) {
                 // Every agent has enough to do: many reports cost little more than one.
                 tokio::time::sleep(GATHER).await;

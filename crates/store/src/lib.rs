@@ -34,6 +34,8 @@ pub trait Store: Members {
     async fn create_run(&self, run: &NewRun) -> Result<RunId, StoreError>;
     /// The run with this number.
     async fn run(&self, id: RunId) -> Result<Option<Run>, StoreError>;
+    /// See [`NewRun::definition`]. `None` if there is no such run.
+    async fn definition(&self, id: RunId) -> Result<Option<Vec<u8>>, StoreError>;
     /// All runs, newest first.
     async fn runs(&self) -> Result<Vec<Run>, StoreError>;
     /// Changes a run.

@@ -23,7 +23,11 @@ pub struct NewRun {
     pub priority: i32,
 }
 
-/// A run.
+/// The columns of a run that its record has.
+pub(crate) const RUN_COLUMNS: &str = "id, name, source, fingerprint, state, created, started, ended, error,
+    cancel_requested, results, tasks, skipped, priority, held, controller";
+
+/// A run. Its definition can be large and is asked for alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Its number.
@@ -34,8 +38,6 @@ pub struct Run {
     pub source: String,
     /// See [`NewRun::fingerprint`].
     pub fingerprint: String,
-    /// See [`NewRun::definition`].
-    pub definition: Vec<u8>,
     /// Where it stands.
     pub state: RunState,
     /// When it was submitted.

@@ -2,6 +2,7 @@
 
 use super::{Front, Problem, Shared};
 use crate::definition::Definition;
+use crate::memory;
 use crate::view::{self, ChainView, RunView, StatusView};
 use axum::Json;
 use axum::body::Bytes;
@@ -49,6 +50,9 @@ pub struct Submission {
     /// How chains are cut: split, union or single.
     #[serde(default)]
     pub chains: String,
+    /// Which chains come first: fifo, prio or auto.
+    #[serde(default)]
+    pub order: String,
     /// Higher ones come first; what the workflow says if this is missing.
     #[serde(default)]
     pub priority: Option<i32>,
@@ -160,44 +164,52 @@ pub(super) async fn submit(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Submitted>), Problem> {
-    let submission = read(&headers, &body)?;
-    let loaded = front.load(&submission);
-    if let Some(problem) = mistakes(&loaded) {
-        return Err(problem);
-    }
-    let Some(workflow) = &loaded.expanded else {
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "only workflows can be run"));
-    };
-    // What cannot be planned should be said now, not later to nobody.
-    catena_plan::Program::new(workflow, &loaded.library)
-        .map_err(|e| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, e.to_string()))?;
-    let priority = submission.priority.unwrap_or(workflow.priority);
-    let source = submission.files[0].0.clone();
-    let name = submission.name.or_else(|| workflow.name.clone()).unwrap_or_else(|| default_name(&source));
-    let mut definition = Definition {
-        workflow: source.clone(),
-        services: front.setup.services.iter().chain(&submission.services).cloned().collect(),
-        macros: front.setup.macros.iter().chain(&submission.macros).cloned().collect(),
-        inputs: submission.inputs.clone(),
-        out: submission.out,
-        chains: submission.chains,
-        ..Definition::default()
-    };
-    let fingerprint = definition.fingerprint(&loaded);
-    let directory = submission.directory;
-    definition = definition.with_files(&loaded).with_text(&loaded);
-    definition.directory = directory;
-    let run = NewRun {
-        name,
-        source: source.to_string_lossy().into_owned(),
-        fingerprint,
-        definition: serde_json::to_vec(&definition).unwrap_or_default(),
-        created: front.member.now(),
-        priority,
-    };
+    let run = front.new_run(read(&headers, &body)?)?;
+    drop(body);
+    memory::give_back();
     let run = front.member.store.create_run(&run).await?;
     front.hint(run).await;
     Ok((StatusCode::CREATED, Json(Submitted { run })))
+}
+
+impl Front {
+    /// Reads a submission, and refuses what cannot be planned: said now, not later to nobody.
+    fn new_run(&self, submission: Submission) -> Result<NewRun, Problem> {
+        let loaded = self.load(&submission);
+        if let Some(problem) = mistakes(&loaded) {
+            return Err(problem);
+        }
+        let Some(workflow) = &loaded.expanded else {
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "only workflows can be run"));
+        };
+        catena_plan::Program::new(workflow, &loaded.library)
+            .map_err(|e| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, e.to_string()))?;
+        let priority = submission.priority.unwrap_or(workflow.priority);
+        let source = submission.files[0].0.clone();
+        let name = submission.name.or_else(|| workflow.name.clone()).unwrap_or_else(|| default_name(&source));
+        let mut definition = Definition {
+            workflow: source.clone(),
+            services: self.setup.services.iter().chain(&submission.services).cloned().collect(),
+            macros: self.setup.macros.iter().chain(&submission.macros).cloned().collect(),
+            inputs: submission.inputs.clone(),
+            out: submission.out,
+            chains: submission.chains,
+            order: submission.order,
+            ..Definition::default()
+        };
+        let fingerprint = definition.fingerprint(&loaded);
+        let directory = submission.directory;
+        definition = definition.with_files(&loaded);
+        definition.directory = directory;
+        Ok(NewRun {
+            name,
+            source: source.to_string_lossy().into_owned(),
+            fingerprint,
+            definition: serde_json::to_vec(&definition).unwrap_or_default(),
+            created: self.member.now(),
+            priority,
+        })
+    }
 }
 
 fn default_name(path: &FilePath) -> String {
@@ -235,7 +247,8 @@ pub(super) async fn get(State(front): Shared, Path(id): Path<i64>) -> Result<Jso
 /// Shows the workflow of a run
 pub(super) async fn workflow(State(front): Shared, Path(id): Path<i64>) -> Result<String, Problem> {
     let run = front.find(id).await?;
-    let definition: Definition = serde_json::from_slice(&run.definition).unwrap_or_default();
+    let definition = front.member.store.definition(run.id).await?.unwrap_or_default();
+    let definition: Definition = serde_json::from_slice(&definition).unwrap_or_default();
     let text = definition.files.into_iter().next().map(|f| f.1);
     Ok(text.unwrap_or(definition.text))
 }
@@ -391,12 +404,27 @@ pub(super) async fn search(
     State(front): Shared,
     Query(query): Query<SearchQuery>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
-    let runs = front.member.store.runs().await?;
+    let store = &front.member.store;
     let words: Vec<String> = query.q.split_whitespace().map(str::to_lowercase).collect();
-    let found = runs.iter().filter(|r| words.iter().all(|w| mentions(r, w)));
-    Ok(Json(found.take(query.limit.unwrap_or(PAGE)).map(RunView::new).collect()))
+    let mut found = Vec::new();
+    for run in store.runs().await? {
+        let missing: Vec<&str> = words.iter().map(String::as_str).filter(|w| !mentions(&run, w)).collect();
+        if !missing.is_empty() {
+            let definition = store.definition(run.id).await?.unwrap_or_default();
+            let definition = String::from_utf8_lossy(&definition).to_lowercase();
+            if missing.into_iter().any(|w| w.contains(':') || !definition.contains(w)) {
+                continue;
+            }
+        }
+        found.push(RunView::new(&run));
+        if found.len() == query.limit.unwrap_or(PAGE) {
+            break;
+        }
+    }
+    Ok(Json(found))
 }
 
+/// Whether what is known of a run besides its workflow has a word.
 fn mentions(run: &Run, word: &str) -> bool {
     let has = |text: &str, word: &str| text.to_lowercase().contains(word);
     let error = run.error.as_deref().unwrap_or_default();
@@ -408,9 +436,7 @@ fn mentions(run: &Run, word: &str) -> bool {
         _ => {
             let id = run.id.to_string();
             let places = [run.name.as_str(), &run.source, error, &id];
-            places.iter().any(|p| has(p, word))
-                || has(&state_name(run.state), word)
-                || has(&String::from_utf8_lossy(&run.definition), word)
+            places.iter().any(|p| has(p, word)) || has(&state_name(run.state), word)
         }
     }
 }

@@ -11,8 +11,8 @@ mod tls;
 use crate::batch::{Applied, Batch};
 use crate::error::StoreError;
 use crate::record::{
-    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange,
-    RunState, WaitingClass, id, id_range, key,
+    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, RUN_COLUMNS, Run,
+    RunChange, RunState, WaitingClass, id, id_range, key,
 };
 use crate::{Members, Store};
 use async_trait::async_trait;
@@ -204,7 +204,6 @@ fn read_run(row: &Row) -> Run {
         name: row.get("name"),
         source: row.get("source"),
         fingerprint: row.get("fingerprint"),
-        definition: row.get("definition"),
         state: RunState::from_code(row.get("state")).unwrap_or(RunState::Failed),
         created: row.get("created"),
         started: row.get("started"),
@@ -277,11 +276,18 @@ impl Store for PostgresStore {
     }
 
     async fn run(&self, id: RunId) -> Result<Option<Run>, StoreError> {
-        Ok(self.rows("SELECT * FROM run WHERE id = $1", &[&id.0]).await?.first().map(read_run))
+        let sql = format!("SELECT {RUN_COLUMNS} FROM run WHERE id = $1");
+        Ok(self.rows(&sql, &[&id.0]).await?.first().map(read_run))
+    }
+
+    async fn definition(&self, id: RunId) -> Result<Option<Vec<u8>>, StoreError> {
+        let rows = self.rows("SELECT definition FROM run WHERE id = $1", &[&id.0]).await?;
+        Ok(rows.first().map(|row| row.get(0)))
     }
 
     async fn runs(&self) -> Result<Vec<Run>, StoreError> {
-        Ok(self.rows("SELECT * FROM run ORDER BY id DESC", &[]).await?.iter().map(read_run).collect())
+        let sql = format!("SELECT {RUN_COLUMNS} FROM run ORDER BY id DESC");
+        Ok(self.rows(&sql, &[]).await?.iter().map(read_run).collect())
     }
 
     async fn change_run(&self, id: RunId, c: &RunChange) -> Result<(), StoreError> {
@@ -326,11 +332,14 @@ impl Store for PostgresStore {
     }
 
     async fn adopt_runs(&self, controller: &Name, has: &[RunId], now: i64) -> Result<Vec<Run>, StoreError> {
-        let sql = "UPDATE run SET controller = $1 WHERE state = $3 AND id <> ALL($4) AND (controller IS NULL
-                   OR controller = $1 OR controller NOT IN (SELECT id FROM instance WHERE until > $2)) RETURNING *";
+        let sql = format!(
+            "UPDATE run SET controller = $1 WHERE state = $3 AND id <> ALL($4) AND (controller IS NULL
+             OR controller = $1 OR controller NOT IN (SELECT id FROM instance WHERE until > $2))
+             RETURNING {RUN_COLUMNS}"
+        );
         let running = RunState::Running.code();
         let has: Vec<i64> = has.iter().map(|r| r.0).collect();
-        let rows = self.rows(sql, &[&controller.as_str(), &now, &running, &has]).await?;
+        let rows = self.rows(&sql, &[&controller.as_str(), &now, &running, &has]).await?;
         Ok(rows.iter().map(read_run).collect())
     }
 

@@ -11,8 +11,8 @@ use crate::Store;
 use crate::batch::{Applied, Batch};
 use crate::error::StoreError;
 use crate::record::{
-    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, Run, RunChange,
-    RunState, WaitingClass, id, id_range, key,
+    ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, RUN_COLUMNS, Run,
+    RunChange, RunState, WaitingClass, id, id_range, key,
 };
 use apply::CountChanges;
 use async_trait::async_trait;
@@ -141,7 +141,6 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
         name: row.get("name")?,
         source: row.get("source")?,
         fingerprint: row.get("fingerprint")?,
-        definition: row.get("definition")?,
         state: RunState::from_code(row.get("state")?).unwrap_or(RunState::Failed),
         created: row.get("created")?,
         started: row.get("started")?,
@@ -219,13 +218,22 @@ impl Store for SqliteStore {
 
     async fn run(&self, id: RunId) -> Result<Option<Run>, StoreError> {
         self.with(|inner| {
-            inner.connection.query_row("SELECT * FROM run WHERE id = ?1", [id.0], read_run).optional()
+            let sql = format!("SELECT {RUN_COLUMNS} FROM run WHERE id = ?1");
+            inner.connection.query_row(&sql, [id.0], read_run).optional()
+        })
+    }
+
+    async fn definition(&self, id: RunId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with(|inner| {
+            let sql = "SELECT definition FROM run WHERE id = ?1";
+            inner.connection.query_row(sql, [id.0], |row| row.get(0)).optional()
         })
     }
 
     async fn runs(&self) -> Result<Vec<Run>, StoreError> {
         self.with(|inner| {
-            let mut statement = inner.connection.prepare("SELECT * FROM run ORDER BY id DESC")?;
+            let sql = format!("SELECT {RUN_COLUMNS} FROM run ORDER BY id DESC");
+            let mut statement = inner.connection.prepare(&sql)?;
             let rows = statement.query_map([], read_run)?;
             rows.collect()
         })
@@ -287,10 +295,10 @@ impl Store for SqliteStore {
 
     async fn adopt_runs(&self, controller: &Name, has: &[RunId], now: i64) -> Result<Vec<Run>, StoreError> {
         self.with(|inner| {
-            let mut statement = inner.connection.prepare_cached(
+            let mut statement = inner.connection.prepare_cached(&format!(
                 "UPDATE run SET controller = ?1 WHERE state = ?3 AND (controller IS NULL OR controller = ?1
-                 OR controller NOT IN (SELECT id FROM instance WHERE until > ?2)) RETURNING *",
-            )?;
+                 OR controller NOT IN (SELECT id FROM instance WHERE until > ?2)) RETURNING {RUN_COLUMNS}"
+            ))?;
             let rows =
                 statement.query_map(params![controller.as_str(), now, RunState::Running.code()], read_run)?;
             let runs = rows.collect::<rusqlite::Result<Vec<Run>>>()?;
