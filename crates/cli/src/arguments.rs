@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use catena_plan::Order;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -34,6 +35,10 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Draw a workflow
     Graph(GraphArgs),
+    /// Order the jobs of a workflow so that many can run at any time; write the order into DAGMan files
+    Prio(PrioArgs),
+    /// Write a DAGMan file with the shape of a published workflow
+    Generate(GenerateArgs),
     /// Write a workflow in another form
     Convert(ConvertArgs),
     /// List runs
@@ -141,6 +146,9 @@ pub(crate) struct SubmitArgs {
     /// How chains are cut
     #[arg(long, value_enum, default_value = "split")]
     pub(crate) chains: Chains,
+    /// Which chains come first: those that can run first, those after which many others can run, or the better
+    #[arg(long, value_enum, default_value = "fifo")]
+    pub(crate) order: OrderName,
     /// Show the run until it ends, and end as `catena run` would
     #[arg(long, short)]
     pub(crate) wait: bool,
@@ -216,6 +224,45 @@ pub(crate) enum ConfigCommand {
 pub(crate) enum ReproduceCommand {
     /// Capability-based scheduling: real instances, PostgreSQL, NATS, and agents made on demand
     Steep(SteepArgs),
+    /// Prioritising dags: eligible jobs, and a simulated grid in which workers come in batches
+    Prio(PrioEvaluationArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PrioEvaluationArgs {
+    /// Which dags
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [PaperDag::Airsn, PaperDag::Inspiral, PaperDag::Montage, PaperDag::Sdss])]
+    pub(crate) dag: Vec<PaperDag>,
+    /// Mean times between batches, as powers of 10
+    #[arg(long, value_name = "N", value_delimiter = ',', allow_hyphen_values = true, default_values_t = [-3, -2, -1, 0, 1, 2, 3])]
+    pub(crate) bit: Vec<i32>,
+    /// Mean sizes of a batch, as powers of 2
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = 0..=16)]
+    pub(crate) bs: Vec<i32>,
+    /// How many samples
+    #[arg(short, default_value_t = 300, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) p: u16,
+    /// How many runs a sample is the mean of [default: 300 for airsn, fewer for larger dags]
+    #[arg(short)]
+    pub(crate) q: Option<usize>,
+    /// What randomness starts from
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Where pictures and tables go
+    #[arg(long, value_name = "DIR", default_value = "reproduce")]
+    pub(crate) out: PathBuf,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A dag of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PaperDag {
+    Airsn,
+    Inspiral,
+    Montage,
+    Sdss,
 }
 
 #[derive(Debug, Args)]
@@ -305,6 +352,9 @@ pub(crate) struct RunArgs {
     /// How chains are cut
     #[arg(long, value_enum, default_value = "split")]
     pub(crate) chains: Chains,
+    /// Which chains come first: those that can run first, those after which many others can run, or the better
+    #[arg(long, value_enum, default_value = "fifo")]
+    pub(crate) order: OrderName,
     /// Start nothing
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "execute", require_equals = true)]
     pub(crate) dry_run: Option<DryRun>,
@@ -378,6 +428,9 @@ pub(crate) struct PlanArgs {
     /// How chains are cut
     #[arg(long, value_enum, default_value = "split")]
     pub(crate) chains: Chains,
+    /// Which chains come first: those that can run first, those after which many others can run, or the better
+    #[arg(long, value_enum, default_value = "fifo")]
+    pub(crate) order: OrderName,
     /// Print the chains as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -474,4 +527,137 @@ pub(crate) struct ReportArgs {
     /// Where to write the page
     #[arg(long, short, value_name = "FILE", default_value = "report.html")]
     pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PrioArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Which order: that of the paper, first come first served, or the better of them
+    #[arg(long, value_enum, default_value = "prio")]
+    pub(crate) order: OrderName,
+    /// Print `{"order": [names], "priority": {name: n}}` and change nothing
+    #[arg(long, conflicts_with_all = ["in_place", "out"])]
+    pub(crate) json: bool,
+    /// Write priorities into the DAG file, and into its submit files if these need to know
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) in_place: bool,
+    /// Write the files with priorities into another directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// How priorities are written: PRIORITY commands, the macro JOBPRIORITY in submit files, or both [default: priority]
+    #[arg(long, value_enum)]
+    pub(crate) method: Option<PriorityMethodName>,
+    /// Compare the number of eligible jobs with first come, first served
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// Draw that comparison, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
+/// How priorities are written into files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PriorityMethodName {
+    Priority,
+    Vars,
+    Both,
+}
+
+/// An order of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderName {
+    Prio,
+    Fifo,
+    Auto,
+}
+
+impl OrderName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            OrderName::Prio => "prio",
+            OrderName::Fifo => "fifo",
+            OrderName::Auto => "auto",
+        }
+    }
+}
+
+impl From<OrderName> for Order {
+    fn from(name: OrderName) -> Self {
+        match name {
+            OrderName::Prio => Order::Prio,
+            OrderName::Fifo => Order::Fifo,
+            OrderName::Auto => Order::Auto,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    #[command(subcommand)]
+    pub(crate) shape: Shape,
+    /// Where to write it [default: standard output]
+    #[arg(long, short, global = true, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Define the jobs in a random order
+    #[arg(long, global = true)]
+    pub(crate) shuffle: bool,
+    /// What randomness starts from
+    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Shape {
+    /// Magnetic resonance imaging: a double umbrella with fringes
+    Airsn {
+        /// The jobs of a fork
+        #[arg(long, default_value_t = 250)]
+        width: usize,
+        /// The jobs before the first fork
+        #[arg(long, default_value_t = 21)]
+        handle: usize,
+    },
+    /// The search for gravitational waves
+    Inspiral {
+        /// The jobs of each level, group by group
+        #[arg(long, value_delimiter = ',', default_values_t = [62, 62, 62, 62, 62, 62, 92, 92, 93, 93])]
+        widths: Vec<usize>,
+        /// How many groups are tied together in a ring
+        #[arg(long, default_value_t = 6)]
+        ring: usize,
+    },
+    /// A mosaic of the sky
+    Montage {
+        /// The images in a row, and the rows
+        #[arg(long, default_value_t = 37)]
+        side: usize,
+        /// How many pairs of neighbours are compared at most [default: all]
+        #[arg(long)]
+        overlaps: Option<usize>,
+    },
+    /// The search for clusters of galaxies
+    Sdss {
+        /// The stripes of the sky
+        #[arg(long, default_value_t = 12)]
+        stripes: usize,
+        /// The fields in each
+        #[arg(long, default_value_t = 1000)]
+        fields: usize,
+    },
+    /// Layers of jobs, each of which waits for random ones of the layer before
+    Layered {
+        /// How many jobs
+        #[arg(long, default_value_t = 1000)]
+        jobs: usize,
+        /// How many in a layer
+        #[arg(long, default_value_t = 100)]
+        width: usize,
+        /// For how many a job waits, on average
+        #[arg(long, default_value_t = 2)]
+        parents: usize,
+        /// Some also wait for jobs of earlier layers
+        #[arg(long)]
+        skips: bool,
+    },
 }

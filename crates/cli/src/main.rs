@@ -3,6 +3,7 @@
 mod arguments;
 mod command;
 mod display;
+mod jobs;
 mod project;
 mod remote;
 mod render;
@@ -19,6 +20,8 @@ fn main() -> ExitCode {
         Command::Check(a) => command::check::check(a),
         Command::Plan(a) => command::plan::plan(a),
         Command::Graph(a) => command::graph::graph(a),
+        Command::Prio(a) => command::prio::prio(a),
+        Command::Generate(a) => command::generate::generate(a),
         Command::Convert(a) => command::convert::convert(a),
         Command::List(a) => command::inspect::list(a, &arguments),
         Command::Status(a) => command::inspect::status(a, &arguments),

@@ -2,28 +2,21 @@
 
 use super::{EXIT_USAGE, Outcome, print, show_problems};
 use crate::arguments::CheckArgs;
+use crate::jobs::{is_dagman, show};
 use crate::project::load_source;
-use catena_model::{Action, DocumentKind, Loaded, Severity};
+use catena_model::dagman::load_dag;
+use catena_model::{Action, Diagnostics, DocumentKind, Loaded, Severity, Sources, Value};
+use catena_plan::{DagShape, dag_of};
 use std::process::ExitCode;
 
 pub(crate) fn check(args: &CheckArgs) -> Outcome {
+    if is_dagman(&args.source.workflow) {
+        return Ok(check_dag(args));
+    }
     let (loaded, ..) = load_source(&args.source)?;
     let valid = !loaded.diags.has_errors();
     if args.json {
-        let of = |severity| -> Vec<_> {
-            loaded
-                .diags
-                .iter()
-                .filter(|d| d.severity == severity)
-                .map(|d| d.to_json(&loaded.sources))
-                .collect()
-        };
-        let json = serde_json::json!({
-            "valid": valid,
-            "errors": of(Severity::Error),
-            "warnings": of(Severity::Warning),
-        });
-        print(&format!("{json:#}\n"));
+        print(&format!("{:#}\n", judgement(&loaded.diags, &loaded.sources)));
     } else {
         show_problems(&loaded);
         if valid {
@@ -31,6 +24,42 @@ pub(crate) fn check(args: &CheckArgs) -> Outcome {
         }
     }
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(EXIT_USAGE) })
+}
+
+/// Whether a document is valid, and what is wrong with it.
+fn judgement(diags: &Diagnostics, sources: &Sources) -> Value {
+    let of = |severity| -> Vec<_> {
+        diags.iter().filter(|d| d.severity == severity).map(|d| d.to_json(sources)).collect()
+    };
+    serde_json::json!({
+        "valid": !diags.has_errors(),
+        "errors": of(Severity::Error),
+        "warnings": of(Severity::Warning),
+    })
+}
+
+/// A DAGMan file, with the numbers that HTCondor's checker gives.
+fn check_dag(args: &CheckArgs) -> ExitCode {
+    let mut loaded = load_dag(&args.source.workflow);
+    dag_of(&mut loaded);
+    let valid = !loaded.diags.has_errors();
+    let shape = DagShape::new(&loaded.dag);
+    if args.json {
+        let mut json = judgement(&loaded.diags, &loaded.sources);
+        if let (Some(json), Ok(Value::Object(shape))) = (json.as_object_mut(), serde_json::to_value(&shape)) {
+            json.extend(shape);
+        }
+        print(&format!("{json:#}\n"));
+    } else {
+        show(&loaded.diags, &loaded.sources);
+        if valid {
+            print(&format!(
+                "valid: {} nodes, {} dependencies, {} deep, at most {} side by side\n",
+                shape.total_nodes, shape.arcs, shape.height, shape.width
+            ));
+        }
+    }
+    if valid { ExitCode::SUCCESS } else { ExitCode::from(EXIT_USAGE) }
 }
 
 fn summary(loaded: &Loaded) -> String {

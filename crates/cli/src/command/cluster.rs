@@ -36,6 +36,7 @@ pub(crate) fn submit(args: &SubmitArgs, arguments: &Arguments) -> Outcome {
         directory: definition.directory,
         out: args.out.as_ref().map(absolute).transpose()?.unwrap_or_default(),
         chains: args.chains.name().to_owned(),
+        order: args.order.name().to_owned(),
         priority: args.priority,
     };
     let submitted: Value = server.send("POST", "/runs", SUBMISSION, &submission)?;

@@ -7,7 +7,7 @@ use crate::display::describe;
 use crate::remote::Server;
 use crate::time::{duration, moment};
 use catena_model::chain::RunId;
-use catena_server::{RunView, StateDirectory, StatusView};
+use catena_server::{Definition, RunView, StateDirectory, StatusView};
 use catena_store::{Run, RunState, SqliteStore, Store};
 use serde_json::json;
 use std::fmt::Write;
@@ -38,6 +38,12 @@ pub(crate) fn find_run(store: &SqliteStore, number: Option<i64>) -> Result<Run, 
         Some(n) => format!("there is no run {n}; `catena list` shows all"),
         None => "there is no run yet; start one with `catena run`".to_owned(),
     })
+}
+
+/// What a run is.
+pub(crate) fn read_definition(store: &SqliteStore, run: &Run) -> Result<Definition, String> {
+    let definition = wait(store.definition(run.id))?.map_err(|e| e.to_string())?.unwrap_or_default();
+    serde_json::from_slice(&definition).map_err(|e| format!("run {} cannot be read: {e}", run.id))
 }
 
 /// A run as it stands, also if the process that ran it has died.

@@ -29,7 +29,8 @@ pub(crate) fn plan(args: &PlanArgs) -> Outcome {
         Chains::Union => ChainPolicy::Union,
         Chains::Single => ChainPolicy::Single,
     };
-    let options = PlanOptions { tmp: args.tmp.clone(), out: args.out.clone(), policy };
+    let order = args.order.into();
+    let options = PlanOptions { tmp: args.tmp.clone(), out: args.out.clone(), policy, order };
     let steps = args.results.as_deref().map_or(Ok(Vec::new()), read_steps)?;
 
     let mut session = Session::new(program, options, args.reload);

@@ -1,6 +1,6 @@
 //! `catena report`: one page with everything about a run.
 
-use super::inspect::{find_run, open, wait};
+use super::inspect::{find_run, open, read_definition, wait};
 use super::{Outcome, print};
 use crate::arguments::{Arguments, ReportArgs};
 use crate::render::graph::{Graph, escape};
@@ -44,7 +44,8 @@ pub(crate) fn report(args: &ReportArgs, arguments: &Arguments) -> Outcome {
     let run = find_run(&store, args.run)?;
     let (bars, steps, total) = tasks(&store, &run)?;
     let failures = failures(&store, &run)?;
-    let page = page(&run, &bars, &steps, total, &failures);
+    let definition = read_definition(&store, &run)?;
+    let page = page(&run, &definition, &bars, &steps, total, &failures);
     std::fs::write(&args.output, page).map_err(|e| format!("{}: {e}", args.output.display()))?;
     print(&format!("{}\n", args.output.display()));
     Ok(ExitCode::SUCCESS)
@@ -126,7 +127,14 @@ th:first-child,td:first-child{text-align:left}.bar{height:.6rem;background:#4a6f
 .legend span{margin-right:1rem;white-space:nowrap}.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.3em}
 ";
 
-fn page(run: &Run, bars: &[Bar], steps: &BTreeMap<String, Step>, total: u64, failures: &[Failure]) -> String {
+fn page(
+    run: &Run,
+    definition: &Definition,
+    bars: &[Bar],
+    steps: &BTreeMap<String, Step>,
+    total: u64,
+    failures: &[Failure],
+) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>{0}: run {1}</title><style>{STYLE}</style></head><body>\n<h1>{0}</h1>\n<p class=\"soft\">run {1}, {2}, started {3} (UTC)<br>{4}</p>\n",
@@ -155,7 +163,7 @@ fn page(run: &Run, bars: &[Bar], steps: &BTreeMap<String, Step>, total: u64, fai
         let _ = write!(out, "<div><b>{value}</b><small>{label}</small></div>");
     }
     out.push_str("</div>\n");
-    if let Some(graph) = graph(run) {
+    if let Some(graph) = graph(definition) {
         let _ = writeln!(out, "<h2>Workflow</h2>\n{graph}");
     }
     if !bars.is_empty() {
@@ -176,21 +184,19 @@ fn page(run: &Run, bars: &[Bar], steps: &BTreeMap<String, Step>, total: u64, fai
             let _ = writeln!(out, "<p class=\"soft\">… and {} more.</p>", failures.len() - MAX_FAILURES);
         }
     }
-    let text = serde_json::from_slice::<Definition>(&run.definition).map(|d| d.text).unwrap_or_default();
-    if !text.is_empty() {
-        let _ = writeln!(out, "<h2>Source</h2>\n<pre>{}</pre>", escape(&text));
+    if !definition.text.is_empty() {
+        let _ = writeln!(out, "<h2>Source</h2>\n<pre>{}</pre>", escape(&definition.text));
     }
     let _ = writeln!(out, "<p class=\"soft\">Catena {}</p>\n</body></html>", env!("CARGO_PKG_VERSION"));
     out
 }
 
 /// The graph, if the workflow can still be read.
-fn graph(run: &Run) -> Option<String> {
-    let definition: Definition = serde_json::from_slice(&run.definition).ok()?;
+fn graph(definition: &Definition) -> Option<String> {
     let options = LoadOptions {
-        services: definition.services,
-        macros: definition.macros,
-        inputs: definition.inputs,
+        services: definition.services.clone(),
+        macros: definition.macros.clone(),
+        inputs: definition.inputs.clone(),
         texts: Vec::new(),
     };
     let loaded = catena_model::load_text(&definition.workflow, &definition.text, &options);

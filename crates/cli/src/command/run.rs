@@ -1,5 +1,6 @@
 //! `catena run` and `catena retry`: an instance in this process, with all roles.
 
+use super::inspect::{find_run, read_definition};
 use super::{EXIT_CANCELLED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Outcome, show_problems};
 use crate::arguments::{AgentArgs, Arguments, RetryArgs, RunArgs, ShowArgs};
 use crate::display::Display;
@@ -72,6 +73,7 @@ pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
         inputs: options.inputs,
         out: absolute(&args.out)?,
         chains: args.chains.name().to_owned(),
+        order: args.order.name().to_owned(),
         ..Definition::default()
     };
     let pretend = args.dry_run.is_some();
@@ -101,10 +103,9 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
     }
     let look = StateDirectory::look(&arguments.state).map_err(|e| e.to_string())?;
     let store = look.store().map_err(|e| e.to_string())?;
-    let run = super::inspect::find_run(&store, args.run)?;
+    let run = find_run(&store, args.run)?;
+    let definition = read_definition(&store, &run)?;
     drop(store);
-    let definition: Definition =
-        serde_json::from_slice(&run.definition).map_err(|e| format!("run {} cannot be read: {e}", run.id))?;
     let project = find_config(&definition.workflow)?;
     let loaded = definition.load();
     show_problems(&loaded);
@@ -185,8 +186,8 @@ impl Session<'_> {
             AgentRole::start(self.agent_config()?, cache.clone(), Roster::create(state.path()), bus.clone());
         let mut observer = |event| display.show(&event);
         let program = self.work.program.clone();
-        let policy = definition.policy();
-        let driver = Driver::open(store, bus, run, program, context, policy, &mut observer).await;
+        let options = definition.plan_options(&context);
+        let driver = Driver::open(store, bus, run, program, context, options, &mut observer).await;
         let driver = driver.map_err(|e| e.to_string())?.fail_fast(self.agent.fail_fast);
         let summary = {
             let agent = agent.run();

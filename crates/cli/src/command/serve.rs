@@ -79,12 +79,29 @@ impl Starter<'_> {
         runtime.block_on(self.run(stop))
     }
 
-    async fn run(self, stop: watch::Receiver<bool>) -> Outcome {
+    async fn run(self, mut stop: watch::Receiver<bool>) -> Outcome {
+        // The servers it needs may not be there yet, and need never be.
+        let (setup, owned) = tokio::select! {
+            ready = self.setup() => ready?,
+            _ = stop.wait_for(|stop| *stop) => return Ok(ExitCode::SUCCESS),
+        };
+        let result = catena_server::serve(setup, stop).await;
+        drop(owned);
+        match result {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(e) => {
+                eprintln!("error: {e}");
+                Ok(ExitCode::from(EXIT_FAILED))
+            }
+        }
+    }
+
+    /// Connects to what the instance needs. The state directory is kept for as long as the instance lives.
+    async fn setup(&self) -> Result<(InstanceSetup, Option<StateDirectory>), String> {
         let config = &self.config;
         let name = config.agent.name.as_ref().map_or_else(default_agent_name, Name::new);
         let id = Name::new(format!("{}-{:x}", host(), u64::from(std::process::id()) ^ started()));
         let only_agent = config.roles == [Role::Agent];
-        // Kept for as long as the instance lives.
         let mut owned = None;
         let store = match &config.store {
             Some(url) => Some(connect(url).await?),
@@ -132,15 +149,7 @@ impl Starter<'_> {
             http,
             fleet,
         };
-        let result = catena_server::serve(setup, stop).await;
-        drop(owned);
-        match result {
-            Ok(()) => Ok(ExitCode::SUCCESS),
-            Err(e) => {
-                eprintln!("error: {e}");
-                Ok(ExitCode::from(EXIT_FAILED))
-            }
-        }
+        Ok((setup, owned))
     }
 
     fn agent_setup(

@@ -3,4 +3,5 @@
 pub(crate) mod graph;
 pub(crate) mod lanes;
 mod layout;
+pub(crate) mod plot;
 pub(crate) mod timeline;

@@ -1,6 +1,7 @@
 //! Drives the `catena` command the way people do, with real processes and real files.
 
 mod bad_input;
+mod dagman;
 mod examples;
 mod language;
 mod project;

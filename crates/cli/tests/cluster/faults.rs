@@ -2,6 +2,7 @@
 
 use crate::{QUICK, assert_succeeded, counting, executions, small, start, status, submit, wait_for_chains};
 use catena_testbed::{Cluster, wait_until};
+use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 /// A cluster in which every role has two instances.
@@ -84,6 +85,29 @@ fn a_database_that_goes_away_is_waited_for() {
 }
 
 #[test]
+fn an_instance_that_waits_for_the_database_can_be_asked_to_stop() {
+    let mut cluster = start(QUICK);
+    cluster.serve("main", "http,controller,scheduler,fleet", &[]).unwrap();
+    cluster.agent("a0", &[], &[]).unwrap();
+    cluster.wait_for_agents(1).unwrap();
+    counting(&cluster, "work", 50, 0.1);
+    submit(&cluster, "work.yaml");
+    cluster.postgres.kill();
+    stops_while_it_waits(&mut cluster, "main", "trying again");
+    // Nor does one insist that has never seen it.
+    cluster.serve("late", "controller", &[]).unwrap();
+    stops_while_it_waits(&mut cluster, "late", "waiting");
+}
+
+fn stops_while_it_waits(cluster: &mut Cluster, name: &str, says: &str) {
+    let instance = cluster.instance(name).unwrap();
+    let waits = wait_until(Duration::from_secs(30), || instance.log().contains(says).then_some(()));
+    assert!(waits.is_some(), "{}", instance.log());
+    instance.signal(Signal::TERM);
+    assert_eq!(instance.wait(Duration::from_secs(30)), Some(0), "{}", instance.log());
+}
+
+#[test]
 fn a_bus_that_goes_away_is_waited_for() {
     let mut cluster = redundant(2);
     counting(&cluster, "work", 40, 0.2);
@@ -162,10 +186,12 @@ fn a_clock_that_is_wrong_does_no_harm() {
     // Another scheduler and controller, ten minutes ahead of everybody.
     let program = env!("CARGO_BIN_EXE_catena");
     let (config, state) = (cluster.path().join("catena.yaml"), cluster.path().join("ahead"));
-    let arguments = ["faketime", "-f", "+10m", program, "serve", "--roles", "controller,scheduler"];
+    // The program that shifts the clock starts another, which should end with it.
+    let clock = ["faketime", "-f", "+10m", "setpriv", "--pdeathsig", "TERM", "--"];
+    let serve = [program, "serve", "--roles", "controller,scheduler"];
     let paths = [("--config", &config), ("--state", &state)];
     let paths = paths.iter().flat_map(|(flag, path)| [(*flag).to_owned(), path.display().to_string()]);
-    let arguments = arguments.into_iter().map(str::to_owned).chain(paths);
+    let arguments = clock.into_iter().chain(serve).map(str::to_owned).chain(paths);
     let mut ahead = catena_testbed::Server::start(arguments, &cluster.path().join("ahead.log")).unwrap();
     cluster.agent("a0", &[], &[]).unwrap();
     cluster.agent("a1", &[], &[]).unwrap();

@@ -1,11 +1,11 @@
-//! `catena reproduce`: the experiments of a paper, with real servers, real processes and real kills.
+//! Capability-based scheduling, with real servers, real processes and real kills.
 //!
 //! Krämer, "Capability-based scheduling of scientific workflows in the cloud", section 6: four kinds of chains
 //! (R1 to R4), five types of agents, at most eight of them. Chains sleep; a second of the paper takes `--scale`
 //! seconds here.
 
-use super::{EXIT_FAILED, Outcome, print};
-use crate::arguments::{ReproduceCommand, SteepArgs};
+use crate::arguments::SteepArgs;
+use crate::command::{EXIT_FAILED, Outcome, print};
 use crate::render::lanes::{self, Busy, Kill};
 use crate::time::duration;
 use catena_schedule::Policy;
@@ -89,8 +89,7 @@ fn experiment(number: u8) -> Experiment {
     }
 }
 
-pub(crate) fn reproduce(command: &ReproduceCommand) -> Outcome {
-    let ReproduceCommand::Steep(args) = command;
+pub(super) fn reproduce(args: &SteepArgs) -> Outcome {
     let policy: Policy = args.policy.parse()?;
     if !(args.scale >= 0.0 && args.scale.is_finite()) {
         return Err(format!("--scale must be a number that is not negative, not {}", args.scale));

@@ -1,0 +1,224 @@
+//! `catena prio`
+
+use super::{Outcome, print};
+use crate::arguments::{OrderName, PrioArgs, PriorityMethodName};
+use crate::jobs::{Jobs, read_jobs};
+use crate::render::plot::{self, Curve, Labels};
+use catena_model::dagman::{
+    LoadedDag, NodeKind, PriorityMethod, Submit, prioritised_dag, prioritised_submit,
+};
+use catena_model::{Name, read_text};
+use catena_plan::{auto_order, eligible_gain, fifo_order, prio_order};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub(crate) fn prio(args: &PrioArgs) -> Outcome {
+    let jobs = match read_jobs(&args.source) {
+        Ok(jobs) => jobs,
+        Err(code) => return Ok(code),
+    };
+    let order = match args.order {
+        OrderName::Prio => prio_order(&jobs.dag),
+        OrderName::Fifo => fifo_order(&jobs.dag),
+        OrderName::Auto => auto_order(&jobs.dag),
+    };
+    let total = jobs.names.len();
+    let ranked = order.iter().enumerate().map(|(t, job)| (jobs.names[*job as usize].clone(), total - t));
+    let priorities: Vec<(Name, usize)> = ranked.collect();
+    if let Some(path) = &args.plot {
+        write_plot(path, &jobs, &order)?;
+    }
+    if args.json {
+        let names: Vec<&Name> = priorities.iter().map(|(name, _)| name).collect();
+        let by_name: BTreeMap<&Name, usize> = priorities.iter().map(|(name, p)| (name, *p)).collect();
+        let mut out = json!({ "order": names, "priority": by_name });
+        if args.stats {
+            out["stats"] = stats(&jobs, &order).to_json();
+        }
+        print(&format!("{out}\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.stats {
+        print(&stats(&jobs, &order).to_text());
+    }
+    let method = args.method.unwrap_or(PriorityMethodName::Priority);
+    if args.in_place || args.out.is_some() {
+        let loaded = jobs
+            .dagman
+            .as_ref()
+            .ok_or("priorities can be written into DAGMan files only; for others, use --json")?;
+        let files = instrument(&args.source.workflow, loaded, &priorities, method.into())?;
+        let files = match &args.out {
+            Some(directory) => copies(&args.source.workflow, loaded, files, directory)?,
+            None => files,
+        };
+        return write_all(&files).map(|()| ExitCode::SUCCESS);
+    }
+    if args.method.is_some() {
+        return Err("--method says how priorities are written; add --in-place or --out DIR".to_owned());
+    }
+    if !args.stats && args.plot.is_none() {
+        let lines = priorities.iter().map(|(name, priority)| format!("{priority}\t{name}\n"));
+        print(&lines.collect::<String>());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl From<PriorityMethodName> for PriorityMethod {
+    fn from(name: PriorityMethodName) -> Self {
+        let (command, macros) = match name {
+            PriorityMethodName::Priority => (true, false),
+            PriorityMethodName::Vars => (false, true),
+            PriorityMethodName::Both => (true, true),
+        };
+        Self { command, macros }
+    }
+}
+
+/// By how much more jobs are eligible than first come, first served.
+struct Stats {
+    least: i64,
+    mean: f64,
+    most: i64,
+    behind: usize,
+}
+
+fn stats(jobs: &Jobs, order: &[u32]) -> Stats {
+    let all = eligible_gain(&jobs.dag, order);
+    Stats {
+        least: all.iter().copied().min().unwrap_or(0),
+        mean: all.iter().sum::<i64>() as f64 / all.len().max(1) as f64,
+        most: all.iter().copied().max().unwrap_or(0),
+        behind: all.iter().filter(|d| **d < 0).count(),
+    }
+}
+
+impl Stats {
+    fn to_json(&self) -> serde_json::Value {
+        json!({ "min": self.least, "mean": self.mean, "max": self.most, "negative_steps": self.behind })
+    }
+
+    fn to_text(&self) -> String {
+        format!(
+            "eligible jobs compared with first come, first served: {:+.2} on average, between {:+} and {:+}, fewer in {} steps\n",
+            self.mean, self.least, self.most, self.behind
+        )
+    }
+}
+
+fn write_plot(path: &Path, jobs: &Jobs, order: &[u32]) -> Result<(), String> {
+    let points =
+        eligible_gain(&jobs.dag, order).into_iter().enumerate().map(|(t, d)| (t as f64, d as f64)).collect();
+    let curve = Curve { name: String::new(), points };
+    let labels = Labels {
+        title: "Eligible jobs: this order minus first come, first served",
+        x: "executed jobs",
+        y: "difference",
+        even: 0.0,
+    };
+    std::fs::write(path, plot::svg(&labels, &[curve])).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+type Files = Vec<(PathBuf, String)>;
+
+/// The DAG file and, if they have to say something, its submit files, each once.
+fn instrument(
+    path: &Path,
+    loaded: &LoadedDag,
+    priorities: &[(Name, usize)],
+    method: PriorityMethod,
+) -> Result<Files, String> {
+    let text = loaded.sources.main().map(|s| s.text.clone()).unwrap_or_default();
+    let mut files = vec![(path.to_path_buf(), prioritised_dag(&text, priorities, method))];
+    if method.macros {
+        for file in submit_files(loaded) {
+            let text = read_text(&file)?;
+            files.push((file, prioritised_submit(&text)));
+        }
+        for source in loaded.sources.iter().skip(1) {
+            if source.text.contains('{') {
+                eprintln!(
+                    "warning: descriptions in {} are not changed; use --method priority, or describe jobs in files",
+                    source.name.display()
+                );
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// The submit files of ordinary jobs, each once, in the order of their first use.
+fn submit_files(loaded: &LoadedDag) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for node in loaded.dag.nodes.iter().filter(|n| n.kind == NodeKind::Job) {
+        if let Submit::Named(name) = &node.submit
+            && !loaded.dag.descriptions.contains_key(name)
+        {
+            let path = node.directory.join(name);
+            if seen.insert(path.clone()) {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// The same files and all others that belong to the DAG, below another directory.
+fn copies(path: &Path, loaded: &LoadedDag, files: Files, directory: &Path) -> Result<Files, String> {
+    let base = path.parent().unwrap_or(Path::new(""));
+    let mut out = Vec::new();
+    let mut known: std::collections::HashSet<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
+    let others = loaded.sources.iter().map(|s| s.name.clone()).chain(submit_files(loaded));
+    let mut rest = Vec::new();
+    for file in others {
+        if known.insert(file.clone()) && file.exists() {
+            let text = read_text(&file)?;
+            rest.push((file, text.to_string()));
+        }
+    }
+    for (file, text) in files.into_iter().chain(rest) {
+        let inside = file.strip_prefix(base).ok().filter(|p| !p.starts_with("..") && p.is_relative());
+        match inside {
+            Some(relative) => out.push((directory.join(relative), text)),
+            None => eprintln!(
+                "warning: {} is outside the directory of the DAG and stays as it is",
+                file.display()
+            ),
+        }
+    }
+    Ok(out)
+}
+
+/// Writes all files or none: only when all texts are on the disk do they take the places of the files.
+fn write_all(files: &Files) -> Result<(), String> {
+    let mut ready: Vec<(PathBuf, &Path)> = Vec::new();
+    let outcome = files.iter().try_for_each(|(path, text)| {
+        let fail = |e: std::io::Error| format!("{}: {e}", path.display());
+        if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
+            std::fs::create_dir_all(directory).map_err(fail)?;
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".prio-new");
+        let fresh = path.with_file_name(name);
+        ready.push((fresh.clone(), path));
+        std::fs::write(&fresh, text).map_err(fail)?;
+        if let Ok(old) = std::fs::metadata(path) {
+            std::fs::set_permissions(&fresh, old.permissions()).map_err(fail)?;
+        }
+        Ok(())
+    });
+    let outcome = outcome.and_then(|()| {
+        ready.iter().try_for_each(|(fresh, path)| {
+            std::fs::rename(fresh, path).map_err(|e| format!("{}: {e}", path.display()))
+        })
+    });
+    if outcome.is_err() {
+        for (fresh, _) in &ready {
+            let _ = std::fs::remove_file(fresh);
+        }
+    }
+    outcome
+}

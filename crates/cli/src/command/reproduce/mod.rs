@@ -1,0 +1,14 @@
+//! `catena reproduce`: the experiments of a paper.
+
+mod prio;
+mod steep;
+
+use super::Outcome;
+use crate::arguments::ReproduceCommand;
+
+pub(crate) fn reproduce(command: &ReproduceCommand) -> Outcome {
+    match command {
+        ReproduceCommand::Steep(args) => steep::reproduce(args),
+        ReproduceCommand::Prio(args) => prio::reproduce(args),
+    }
+}

@@ -1,0 +1,92 @@
+//! Jobs and who waits for whom, whatever language they are written in.
+
+use crate::arguments::SourceArgs;
+use crate::command::{EXIT_USAGE, load_valid};
+use crate::render::graph::Graph;
+use catena_model::dagman::{LoadedDag, NodeKind, load_dag};
+use catena_model::import::{JobGraph, read_dax, read_wfformat};
+use catena_model::{Diagnostics, Name, Sources, read_text};
+use catena_plan::{Cycle, Dag, dag_of};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The jobs of a file.
+pub(crate) struct Jobs {
+    pub(crate) names: Vec<Name>,
+    pub(crate) dag: Dag,
+    /// The DAGMan file they come from, if it is one.
+    pub(crate) dagman: Option<LoadedDag>,
+}
+
+/// Whether a path is that of a DAGMan file.
+pub(crate) fn is_dagman(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("dag"))
+}
+
+/// Reads the jobs of a file; its problems go to standard error.
+pub(crate) fn read_jobs(source: &SourceArgs) -> Result<Jobs, ExitCode> {
+    let path = &source.workflow;
+    if is_dagman(path) {
+        return read_dagman(path);
+    }
+    let is = |extension: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
+    let read = |parse: fn(&str) -> Result<JobGraph, String>| {
+        let graph =
+            read_text(path).and_then(|text| parse(&text).map_err(|e| format!("{}:{e}", path.display())));
+        graph.and_then(|g| connect(g.jobs, &g.arcs)).map_err(|e| usage(&e))
+    };
+    if is("xml") || is("dax") {
+        return read(read_dax);
+    }
+    if is("json") && read_text(path).is_ok_and(|text| text.contains("\"schemaVersion\"")) {
+        return read(read_wfformat);
+    }
+    let loaded = load_valid(source)?;
+    let workflow = loaded.expanded.as_ref().ok_or_else(|| usage("only workflows have an order"))?;
+    let graph = Graph::new(workflow, &loaded.library);
+    let arcs: Vec<(u32, u32)> = graph.edges.iter().map(|e| (e.from as u32, e.to as u32)).collect();
+    connect(graph.nodes.into_iter().map(|n| n.name).collect(), &arcs).map_err(|e| usage(&e))
+}
+
+fn usage(message: &str) -> ExitCode {
+    eprintln!("error: {message}");
+    ExitCode::from(EXIT_USAGE)
+}
+
+fn connect(names: Vec<Name>, arcs: &[(u32, u32)]) -> Result<Jobs, String> {
+    match Dag::new(names.len(), arcs) {
+        Ok(dag) => Ok(Jobs { names, dag, dagman: None }),
+        Err(Cycle(cycle)) => {
+            let names: Vec<&str> = cycle.iter().take(20).map(|n| names[*n as usize].as_str()).collect();
+            Err(format!("these wait for each other in a circle: {}", names.join(" → ")))
+        }
+    }
+}
+
+/// Only jobs and sub-DAGs have an order; the other nodes have their place at the beginning or the end.
+fn read_dagman(path: &Path) -> Result<Jobs, ExitCode> {
+    let mut loaded = load_dag(path);
+    dag_of(&mut loaded);
+    show(&loaded.diags, &loaded.sources);
+    if loaded.diags.has_errors() {
+        return Err(ExitCode::from(EXIT_USAGE));
+    }
+    let mut numbers = vec![u32::MAX; loaded.dag.nodes.len()];
+    let mut names = Vec::new();
+    for (place, node) in numbers.iter_mut().zip(&loaded.dag.nodes) {
+        if matches!(node.kind, NodeKind::Job | NodeKind::SubDag) {
+            *place = names.len() as u32;
+            names.push(node.name.clone());
+        }
+    }
+    let arcs = loaded.dag.arcs.iter().map(|a| (numbers[a.parent as usize], numbers[a.child as usize]));
+    let jobs = connect(names, &arcs.collect::<Vec<_>>()).map_err(|e| usage(&e))?;
+    Ok(Jobs { dagman: Some(loaded), ..jobs })
+}
+
+/// Prints problems to standard error.
+pub(crate) fn show(diags: &Diagnostics, sources: &Sources) {
+    for d in diags.iter() {
+        eprintln!("{}", d.render(sources));
+    }
+}

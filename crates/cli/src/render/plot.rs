@@ -1,0 +1,109 @@
+//! Curves over an axis.
+
+use crate::render::graph::escape;
+use std::fmt::Write;
+
+/// A curve: its name and its points.
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// What a plot says about itself.
+pub(crate) struct Labels<'l> {
+    pub(crate) title: &'l str,
+    pub(crate) x: &'l str,
+    pub(crate) y: &'l str,
+    /// The value that means no difference, which is always shown.
+    pub(crate) even: f64,
+}
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 360.0;
+const LEFT: f64 = 60.0;
+const BOTTOM: f64 = 46.0;
+const TOP: f64 = 30.0;
+const RIGHT: f64 = 16.0;
+const COLOURS: [&str; 7] = ["#4a6fa5", "#c8793f", "#5a9e6f", "#a8577e", "#8a8f3c", "#6a5acd", "#2f8f9d"];
+/// A curve is drawn with at most so many points.
+const POINTS: usize = 2000;
+
+/// Round numbers between two others, about `count` of them.
+fn ticks(low: f64, high: f64, count: f64) -> Vec<f64> {
+    let rough = (high - low).max(1e-9) / count;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough).unwrap_or(rough);
+    let (first, last) = ((low / step).ceil() as i64, (high / step + 1e-6).floor() as i64);
+    (first..=last).map(|n| n as f64 * step).collect()
+}
+
+/// The curves as an SVG picture.
+pub(crate) fn svg(labels: &Labels<'_>, curves: &[Curve]) -> String {
+    let points = || curves.iter().flat_map(|c| &c.points);
+    let range = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)))
+    };
+    let (x0, x1) = range(&mut points().map(|p| p.0));
+    let (y0, y1) = range(&mut points().map(|p| p.1).chain([labels.even]));
+    let (x1, y1) = (x1.max(x0 + 1e-9), y1.max(y0 + 1e-9));
+    let x = |v: f64| LEFT + (v - x0) / (x1 - x0) * (WIDTH - LEFT - RIGHT);
+    let y = |v: f64| HEIGHT - BOTTOM - (v - y0) / (y1 - y0) * (HEIGHT - BOTTOM - TOP);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{LEFT}\" y=\"18\" font-weight=\"bold\">{}</text>\n",
+        escape(labels.title)
+    );
+    for t in ticks(x0, x1, 8.0) {
+        let _ = writeln!(
+            out,
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\">{t}</text>",
+            x(t),
+            HEIGHT - BOTTOM + 16.0
+        );
+    }
+    for t in ticks(y0, y1, 6.0) {
+        let (at, right) = (y(t), WIDTH - RIGHT);
+        let colour = if (t - labels.even).abs() < 1e-9 { "#888" } else { "#ddd" };
+        let label = (t * 1e6).round() / 1e6;
+        let _ = writeln!(
+            out,
+            "<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"{colour}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#555\">{label}</text>",
+            LEFT - 6.0,
+            at + 4.0
+        );
+    }
+    let _ = writeln!(
+        out,
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+        f64::midpoint(LEFT, WIDTH),
+        HEIGHT - 8.0,
+        escape(labels.x)
+    );
+    let middle = f64::midpoint(TOP, HEIGHT - BOTTOM);
+    let _ = writeln!(
+        out,
+        "<text transform=\"translate(14 {middle}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+        escape(labels.y)
+    );
+    for (i, curve) in curves.iter().enumerate() {
+        let colour = COLOURS[i % COLOURS.len()];
+        let every = curve.points.len().div_ceil(POINTS).max(1);
+        let mut path = String::new();
+        for (n, (px, py)) in curve.points.iter().enumerate() {
+            if n % every == 0 || n + 1 == curve.points.len() {
+                let _ = write!(path, "{}{:.1} {:.1}", if n == 0 { "M" } else { "L" }, x(*px), y(*py));
+            }
+        }
+        let _ = writeln!(out, "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>");
+        if curves.len() > 1 {
+            let at = TOP + 14.0 * (i as f64 + 1.0);
+            let _ = writeln!(
+                out,
+                "<text x=\"{}\" y=\"{at}\" text-anchor=\"end\" fill=\"{colour}\">{}</text>",
+                WIDTH - RIGHT,
+                escape(&curve.name)
+            );
+        }
+    }
+    out.push_str("</svg>\n");
+    out
+}

@@ -1,0 +1,237 @@
+//! DAGMan files: checked, prioritised, generated.
+
+use crate::project::Project;
+use serde_json::{Value, json};
+
+const FIVE: &str = "# five jobs\nJOB a a.sub\nJOB b a.sub\nJOB c c.sub\nJOB d c.sub\nJOB e {\n  executable = /bin/true\n}\nPARENT a CHILD b\nPARENT c CHILD d e\n";
+const SUBMIT: &str = "executable = /bin/true\npriority = 3\nqueue\n";
+
+fn five() -> Project {
+    let project = Project::new();
+    project.write("five.dag", FIVE);
+    project.write("a.sub", SUBMIT);
+    project.write("c.sub", "executable = /bin/true\nqueue 2\n");
+    project
+}
+
+fn check(project: &Project, code: i32) -> Value {
+    serde_json::from_str(&project.catena(["check", "x.dag", "--json"]).expect(code).stdout).unwrap()
+}
+
+/// Line and message of each error.
+fn errors(text: &str) -> Vec<(u64, String)> {
+    let project = Project::new();
+    project.write("x.dag", text);
+    let said = check(&project, 2);
+    let errors = said["errors"].as_array().unwrap().iter();
+    errors.map(|e| (e["line"].as_u64().unwrap_or(0), e["message"].as_str().unwrap().to_owned())).collect()
+}
+
+#[test]
+fn a_checked_file_tells_its_shape() {
+    let project = five();
+    let said: Value =
+        serde_json::from_str(&project.catena(["check", "five.dag", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(
+        (&said["nodes"], &said["arcs"], &said["height"], &said["width"]),
+        (&json!(5), &json!(3), &json!(2), &json!(3))
+    );
+    assert_eq!(said["width_by_depth"], json!([2, 3]));
+    assert!(project.catena(["check", "five.dag"]).expect(0).stdout.contains("5 nodes, 3 dependencies"));
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line() {
+    let text = "JOB a x\nJOB a x\nJOB all_nodes x\nJOB b+c x\nNODE d x\nJBO d x\nRETRY\nRETRY a many\nPARENT a CHILD z\nVARS a queue1=\"x\"\nSCRIPT a x\nPARENT a\nVARS a k=\"open\nDONE ALL_NODES\nREJECT\n";
+    let lines: Vec<u64> = errors(text).into_iter().map(|(line, _)| line).collect();
+    let mut sorted = lines.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+    let project = Project::new();
+    project.write("x.dag", text);
+    project
+        .catena(["check", "x.dag"])
+        .expect(2)
+        .says("x.dag:9:16")
+        .says("did you mean `JOB`?")
+        .says("there is no node `z`");
+}
+
+#[test]
+fn cycles_are_named() {
+    let found = errors("JOB a x\nJOB b x\nJOB c x\nPARENT a CHILD b\nPARENT b CHILD c\nPARENT c CHILD a\n");
+    assert_eq!(found.len(), 1);
+    assert!(found[0].1.contains("wait for each other in a circle"), "{found:?}");
+    assert!(["a", "b", "c"].iter().all(|n| found[0].1.contains(n)));
+}
+
+#[test]
+fn files_that_take_in_themselves_are_refused() {
+    assert!(errors("SPLICE s x.dag\n")[0].1.contains("spliced into itself"));
+    assert!(errors("INCLUDE x.dag\n")[0].1.contains("includes itself"));
+    let project = Project::new();
+    project.write("x.dag", "SPLICE s y.dag\n");
+    project.write("y.dag", "SPLICE s x.dag\n");
+    assert_eq!(check(&project, 2)["errors"].as_array().unwrap().len(), 1);
+    project.write("x.dag", "SPLICE s z.dag\n");
+    project.catena(["check", "x.dag"]).expect(2).says("z.dag");
+}
+
+#[test]
+fn unusual_texts_are_read() {
+    let project = Project::new();
+    project.write("x.dag", "job A x\r\nJob a x\r\nParent A \\\r\n  # why\r\n  child a\r\n");
+    assert_eq!(check(&project, 0)["nodes"], 2, "names that differ in case only are different");
+    let long = format!("JOB a x\nJOB b x\nPARENT a CHILD {}\n", "b ".repeat(5_000_000));
+    project.write("x.dag", &long);
+    assert_eq!(check(&project, 0)["arcs"], 1);
+    project.write("x.dag", format!("JOB {} x\n", "n".repeat(10_000_000)));
+    assert_eq!(check(&project, 0)["nodes"], 1);
+    project.write("x.dag", b"JOB a \xff\n".as_slice());
+    assert_eq!(project.catena(["check", "x.dag"]).code, Some(2));
+}
+
+#[test]
+fn splices_are_taken_in() {
+    let project = Project::new();
+    project.write("inner.dag", "JOB x s\nJOB y s\nPARENT x CHILD y\n");
+    project.write("x.dag", "JOB a s\nSPLICE one inner.dag\nSPLICE two inner.dag\nPARENT a CHILD one\nPARENT one CHILD two\nVARS one+x k=\"v\"\n");
+    let said = check(&project, 0);
+    assert_eq!((&said["nodes"], &said["arcs"], &said["splices"]), (&json!(5), &json!(4), &json!(2)));
+    let order: Value =
+        serde_json::from_str(&project.catena(["prio", "x.dag", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(order["order"], json!(["a", "one+x", "one+y", "two+x", "two+y"]));
+}
+
+#[test]
+fn the_order_of_the_paper_is_printed_and_changes_nothing() {
+    let project = five();
+    let said: Value =
+        serde_json::from_str(&project.catena(["prio", "five.dag", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(said["order"], json!(["c", "a", "b", "d", "e"]));
+    assert_eq!(said["priority"], json!({"a": 4, "b": 3, "c": 5, "d": 2, "e": 1}));
+    assert_eq!(project.read("five.dag"), FIVE);
+    assert!(project.catena(["prio", "five.dag", "--stats"]).expect(0).stdout.contains("fewer in 0 steps"));
+    project.catena(["prio", "five.dag", "--plot", "five.svg"]).expect(0);
+    assert!(project.read("five.svg").starts_with("<svg"));
+}
+
+#[test]
+fn priorities_are_written_once() {
+    let project = five();
+    project.catena(["prio", "five.dag", "--in-place", "--method", "both"]).expect(0);
+    let dag = project.read("five.dag");
+    assert!(dag.starts_with("# five jobs\nJOB a a.sub\n"));
+    assert!(dag.contains("PRIORITY c 5\nVARS c JOBPRIORITY=\"5\"\n"), "{dag}");
+    assert!(dag.contains("  executable = /bin/true\npriority = $(JOBPRIORITY)\n}"), "{dag}");
+    assert_eq!(project.read("a.sub"), "executable = /bin/true\npriority = $(JOBPRIORITY)\nqueue\n");
+    project.catena(["prio", "five.dag", "--in-place", "--method", "both"]).expect(0);
+    assert_eq!(project.read("five.dag"), dag);
+    project.catena(["check", "five.dag"]).expect(0);
+}
+
+#[test]
+fn nothing_is_changed_if_a_submit_file_is_missing() {
+    let project = five();
+    std::fs::remove_file(project.path("c.sub")).unwrap();
+    project.catena(["prio", "five.dag", "--in-place", "--method", "vars"]).expect(2).says("c.sub");
+    assert_eq!((project.read("five.dag").as_str(), project.read("a.sub").as_str()), (FIVE, SUBMIT));
+}
+
+#[test]
+fn another_directory_gets_all_files() {
+    let project = five();
+    project.catena(["prio", "five.dag", "--out", "ordered"]).expect(0);
+    assert!(project.read("ordered/five.dag").contains("PRIORITY c 5\n"));
+    assert_eq!(project.read("ordered/a.sub"), SUBMIT);
+    assert_eq!(project.read("five.dag"), FIVE);
+}
+
+#[test]
+fn other_languages_have_an_order_too() {
+    let project = Project::new();
+    project.write(
+        "x.xml",
+        "<adag><job id='a'/><job id='b'/><job id='c'/><child ref='a'><parent ref='c'/></child></adag>",
+    );
+    project.write("x.json", r#"{"schemaVersion": "1.5", "workflow": {"specification": {"tasks": [{"name": "a", "id": "a"}, {"name": "c", "id": "c", "children": ["a"]}]}}}"#);
+    project.write(
+        "x.yaml",
+        "catena: 1\nsteps:\n  a: {run: 'cat {c.out} > {out}', out: t}\n  c: {run: 'echo > {out}', out: t}\n",
+    );
+    let order = |file: &str| {
+        let said = project.catena(["prio", file, "--json"]).expect(0).stdout;
+        serde_json::from_str::<Value>(&said).unwrap()["order"].clone()
+    };
+    assert_eq!(order("x.xml"), json!(["c", "a", "b"]));
+    assert_eq!(order("x.json"), json!(["c", "a"]));
+    assert_eq!(order("x.yaml"), json!(["c", "a"]));
+    project.catena(["prio", "x.xml", "--in-place"]).expect(2).says("DAGMan files only");
+}
+
+#[test]
+fn generated_files_are_valid_and_have_the_priorities_of_the_paper() {
+    let project = Project::new();
+    project.catena(["generate", "airsn", "-o", "airsn.dag"]).expect(0);
+    let said: Value =
+        serde_json::from_str(&project.catena(["prio", "airsn.dag", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(said["priority"]["handle0020"], 753);
+    for shape in ["inspiral", "montage", "sdss", "layered"] {
+        project.catena(["generate", shape, "-o", "x.dag"]).expect(0);
+        project.catena(["check", "x.dag"]).expect(0);
+    }
+}
+
+#[test]
+fn the_evaluation_is_drawn() {
+    let project = Project::new();
+    let said = project.catena([
+        "reproduce",
+        "prio",
+        "--dag",
+        "airsn",
+        "--bit",
+        "0",
+        "--bs",
+        "3,4",
+        "-p",
+        "5",
+        "-q",
+        "5",
+        "--out",
+        "o",
+        "--json",
+    ]);
+    let said: Value = serde_json::from_str(&said.expect(0).stdout).unwrap();
+    assert_eq!(said["results"][0]["cells"], 2);
+    assert_eq!(project.read("o/airsn.csv").lines().count(), 1 + 2 * 3);
+    assert!(project.exists("o/airsn-time.svg") && project.exists("o/airsn-eligible.svg"));
+}
+
+#[test]
+fn a_run_can_follow_the_order() {
+    let mut text = String::from("catena: 1\nsteps:\n");
+    for (name, after) in [("a", ""), ("b", "a"), ("c", ""), ("d", "c"), ("e", "c")] {
+        text += &format!("  {name}: {{run: 'true', after: [{after}]}}\n");
+    }
+    let project = Project::with(&text);
+    let order = |name: &str| {
+        let done = project.catena([
+            "run",
+            "workflow.yaml",
+            "--json",
+            "--new",
+            "--no-cache",
+            "--cpus",
+            "1",
+            "--chains",
+            "single",
+            "--order",
+            name,
+        ]);
+        done.expect(0).executed().concat()
+    };
+    // What an agent has in advance is not called back, so only what could run at first is certain.
+    assert!(order("fifo").starts_with("ac"));
+    assert!(order("prio").starts_with("ca"));
+}
