@@ -2,10 +2,12 @@
 
 use crate::agent::{AgentConfig, Job};
 use crate::cache::{Cache, Lookup, TaskKey};
-use crate::log::Log;
+use crate::joblog;
+use crate::log::{Log, last_lines};
 use crate::process::{self, End, Limit, Limits, Stop, Usage, Wish};
 use crate::roster::{ATTEMPT_VARIABLE, Roster, STATE_VARIABLE};
 use crate::staging::{Staging, files_below};
+use crate::surroundings::{Sandbox, connect, program_in};
 use catena_model::chain::{AgentEvent, Argument, Attempt, Executable, Outcome, TaskFailure, TaskResult};
 use catena_model::{DIRECTORY, Direction, Name, RetryPolicy, Template, TimeoutPolicy, shell_quote};
 use std::collections::HashMap;
@@ -161,6 +163,7 @@ impl Executor<'_> {
             attempts,
             cpu_millis: usage.cpu_millis,
             memory: usage.memory,
+            failure: None,
         };
         Ok((result, key))
     }
@@ -189,8 +192,9 @@ impl Executor<'_> {
             let again = match &trouble {
                 Trouble::Interrupted => false,
                 // Limits that only cancel are retried too, as long as somebody still wants the result.
-                Trouble::Failed(_) | Trouble::Cancelled(_) => {
-                    stop.wish() == Wish::GoOn && !past_deadline && policy.allows_another(attempt)
+                Trouble::Failed(f) | Trouble::Cancelled(f) => {
+                    let again = policy.allows_another(attempt) && policy.applies_to(f.exit_code);
+                    stop.wish() == Wish::GoOn && !past_deadline && again
                 }
             };
             if !again {
@@ -216,6 +220,9 @@ impl Executor<'_> {
             prepared.map_err(|e| Trouble::Failed(no_directory(task, &e)))?;
         }
         let (mut command, shown) = self.command(job, task, staging).map_err(Trouble::Failed)?;
+        let around = task.surroundings.as_deref();
+        connect(&mut command, around).map_err(|m| Trouble::Failed(failure(task, m)))?;
+        let sandbox = sandbox(task, staging).map_err(Trouble::Failed)?;
         let base = log_base(&job.context.logs, job, index);
         let mut stdout = Log::new(base.with_extension("out"));
         let mut stderr = Log::new(base.with_extension("err"));
@@ -224,6 +231,11 @@ impl Executor<'_> {
             inactivity: task.max_inactivity.map(|l| l.limit()),
             deadline,
         };
+        let job_log = around.and_then(|a| a.log.as_ref());
+        if let Some(log) = job_log {
+            let message = |e: io::Error| format!("its log {} cannot be written: {e}", log.file.display());
+            joblog::begun(log, now_millis()).map_err(|e| Trouble::Failed(failure(task, message(e))))?;
+        }
         let ended = process::run(&mut command, &mut stdout, &mut stderr, &limits, stop, self.roster);
         let (end, usage) =
             ended.map_err(|e| Trouble::Failed(cannot_start(task, &shown, &job.context.directory, &e)))?;
@@ -233,10 +245,20 @@ impl Executor<'_> {
         if failed.tail.is_empty() {
             failed.tail = stdout.tail().cloned().collect();
         }
+        if let Some(log) = job_log {
+            // It could be written a moment ago, and the job has done its work.
+            let _ = joblog::ended(log, end, now_millis());
+        }
+        if let (Some(sandbox), End::Exited(_)) = (sandbox, end) {
+            sandbox.empty().map_err(|m| Trouble::Failed(failure(task, m)))?;
+        }
+        if let Some(file) = around.and_then(|a| a.stderr.as_ref()).filter(|_| failed.tail.is_empty()) {
+            failed.tail = last_lines(file);
+        }
         let log = [&stderr, &stdout].into_iter().find(|l| !l.is_empty());
         failed.log = log.map(|l| l.path().display().to_string());
         match end {
-            End::Exited(0) => return Ok(usage),
+            End::Exited(code) if code == around.map_or(0, |a| a.success) => return Ok(usage),
             End::Exited(code) => {
                 failed.message = format!("it ended with exit code {code}");
                 failed.exit_code = Some(code);
@@ -315,6 +337,15 @@ impl Executor<'_> {
             shown = text;
             let directory = staging.directory().map_err(|e| no_directory(task, &e))?;
             command.current_dir(directory);
+        } else if let Some(around) = task.surroundings.as_deref() {
+            let arguments = command_line(task, staging);
+            shown = shown_command(task, &arguments);
+            command = Command::new(program_in(&around.directory, &task.path));
+            let directory = match around.transfer {
+                Some(_) => staging.directory().map_err(|e| no_directory(task, &e))?,
+                None => &around.directory,
+            };
+            command.args(&arguments).current_dir(directory);
         } else {
             let arguments = command_line(task, staging);
             let program = task.path.as_str();
@@ -324,8 +355,7 @@ impl Executor<'_> {
             } else {
                 PathBuf::from(program)
             };
-            let words = std::iter::once(task.path.as_str()).chain(arguments.iter().map(String::as_str));
-            shown = words.map(shell_quote).collect::<Vec<_>>().join(" ");
+            shown = shown_command(task, &arguments);
             command = Command::new(program);
             command.args(&arguments).current_dir(&job.context.directory);
         }
@@ -360,6 +390,20 @@ fn pause(policy: &RetryPolicy, attempt: u32, deadline: Option<Instant>, stop: &S
     if !time.is_zero() {
         stop.pause(time);
     }
+}
+
+/// A directory with the inputs of a task that wants one of its own.
+fn sandbox<'t>(task: &'t Executable, staging: &mut Staging) -> Result<Option<Sandbox<'t>>, TaskFailure> {
+    let Some(around) = task.surroundings.as_deref() else { return Ok(None) };
+    let Some(transfer) = &around.transfer else { return Ok(None) };
+    let directory = staging.directory().map_err(|e| no_directory(task, &e))?;
+    Sandbox::fill(directory, &around.directory, transfer).map(Some).map_err(|message| failure(task, message))
+}
+
+/// A command as a user would type it.
+fn shown_command(task: &Executable, arguments: &[String]) -> String {
+    let words = std::iter::once(task.path.as_str()).chain(arguments.iter().map(String::as_str));
+    words.map(shell_quote).collect::<Vec<_>>().join(" ")
 }
 
 /// Label and value of each argument, in the order of the service's parameters.

@@ -8,10 +8,12 @@
 mod agent;
 mod cache;
 mod execute;
+mod joblog;
 mod log;
 mod process;
 mod roster;
 mod staging;
+mod surroundings;
 
 pub use agent::{Agent, AgentConfig, Job, Mode};
 pub use cache::{Cache, CacheError};

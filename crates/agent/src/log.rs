@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// A log file grows to this size; then only the end of the output is kept besides it.
@@ -134,6 +134,23 @@ impl Log {
     pub(crate) fn tail(&self) -> impl Iterator<Item = &String> {
         self.lines.iter()
     }
+}
+
+/// The last lines of a file that a task has written itself.
+pub(crate) fn last_lines(path: &Path) -> Vec<String> {
+    let read = || {
+        let mut file = File::open(path)?;
+        let start = file.metadata()?.len().saturating_sub(TAIL_BYTES as u64);
+        file.seek(SeekFrom::Start(start))?;
+        let mut end = Vec::new();
+        file.take(TAIL_BYTES as u64).read_to_end(&mut end)?;
+        Ok::<_, std::io::Error>(end)
+    };
+    let end = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&end);
+    let lines: Vec<&str> = text.lines().collect();
+    let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+    last.iter().map(|l| l.chars().take(MAX_LINE).collect()).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
@@ -121,7 +121,7 @@ pub(crate) fn run(
     stop: &Stop,
     roster: &Roster,
 ) -> io::Result<(End, Usage)> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.process_group(0);
     let child = command.spawn()?;
     let pid = Pid::from_child(&child);
     let place = roster.enter(pid);

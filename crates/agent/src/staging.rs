@@ -262,6 +262,7 @@ mod tests {
             env: Vec::new(),
             cache: true,
             package: None,
+            surroundings: None,
         };
         ProcessChain {
             id: "c".into(),
@@ -270,6 +271,7 @@ mod tests {
             priority: 0,
             retries: None,
             resources: Resources::default(),
+            failure_is_result: false,
         }
     }
 

@@ -358,6 +358,26 @@ pub(crate) struct RunArgs {
     /// Start nothing
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "execute", require_equals = true)]
     pub(crate) dry_run: Option<DryRun>,
+    #[command(flatten)]
+    pub(crate) dag: DagArgs,
+}
+
+/// What is only for DAG files.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options for DAG files")]
+pub(crate) struct DagArgs {
+    /// How many nodes may have jobs at a time [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_jobs: Option<u32>,
+    /// How many PRE scripts may run at a time [default: 20]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_pre: Option<u32>,
+    /// How many POST scripts may run at a time [default: 20]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_post: Option<u32>,
+    /// A rescue file or save point to go on from, in place of the newest rescue file
+    #[arg(long, value_name = "FILE", conflicts_with = "new")]
+    pub(crate) rescue: Option<PathBuf>,
 }
 
 /// What the local agent offers.

@@ -123,6 +123,7 @@ impl Display {
                 self.progress.failed = counts.failed;
                 self.redraw();
             }
+            RunEvent::Note { message, .. } => self.note(message),
             RunEvent::Notice { message, .. } => self.note(&format!("error: {message}")),
             RunEvent::Ended(_) => {}
         }
@@ -219,7 +220,9 @@ impl Display {
         }
         match summary.state {
             RunState::Interrupted => text.push_str("  run the same command again to go on\n"),
-            RunState::Failed | RunState::PartiallySucceeded if !summary.failures.is_empty() => {
+            RunState::Failed | RunState::PartiallySucceeded
+                if !summary.failures.is_empty() && summary.exit_code.is_none() =>
+            {
                 let _ = writeln!(
                     text,
                     "  `catena retry {}` runs what failed again; `catena report` shows all of it",

@@ -2,6 +2,7 @@
 //! `catena.yaml` of a project.
 
 use crate::arguments::{ConfigArgs, SourceArgs};
+use crate::jobs::is_dagman;
 use catena_model::{Diagnostics, LoadOptions, Loaded, Name, Node, Value, load, parse_yaml, read_text};
 use catena_server::{CONFIG_FILE, Config};
 use std::path::{Path, PathBuf};
@@ -72,6 +73,12 @@ pub(crate) fn load_options(source: &SourceArgs, project: &Config) -> Result<Load
 
 /// Loads what a command names.
 pub(crate) fn load_source(source: &SourceArgs) -> Result<(Loaded, LoadOptions, Config), String> {
+    if is_dagman(&source.workflow) {
+        let file = source.workflow.display();
+        return Err(format!(
+            "{file} is a DAG file; `catena run`, `catena check` and `catena prio` take those"
+        ));
+    }
     let project = find_config(&source.workflow)?;
     let options = load_options(source, &project)?;
     Ok((load(&source.workflow, &options), options, project))

@@ -28,6 +28,9 @@ pub struct ProcessChain {
     /// What the chain needs of an agent while it runs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub resources: Resources,
+    /// That it fails is a result like any other: whoever planned it decides what follows from it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failure_is_result: bool,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -76,6 +79,61 @@ pub struct Executable {
     /// The system package that has the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<Name>,
+    /// Where it runs, if it says so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Box<Surroundings>>,
+}
+
+/// Where a task runs, what it reads and writes, and which exit code is a success.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// Its working directory; where its files move from and to if it has a directory of its own.
+    pub directory: PathBuf,
+    /// Its standard input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<PathBuf>,
+    /// A file for its standard output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<PathBuf>,
+    /// A file for its standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<PathBuf>,
+    /// The exit code with which it succeeds.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub success: i32,
+    /// It runs in a directory of its own, and these files move with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<Transfer>,
+    /// Where what happens to it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<JobLog>,
+}
+
+/// A log of events in the form of HTCondor's, which other programs read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobLog {
+    /// The file.
+    pub file: PathBuf,
+    /// The number of the submission, and of the job in it.
+    pub job: (u64, u32),
+    /// The node of the DAG.
+    pub node: Name,
+}
+
+/// Files that move with a task that runs in a directory of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Put there before it starts; of a directory with a slash at the end its contents.
+    pub inputs: Vec<Name>,
+    /// Brought back; whatever is new if it does not say.
+    #[serde(default)]
+    pub outputs: Option<Vec<Name>>,
+    /// What is called otherwise when it is back: the name there and here.
+    #[serde(default)]
+    pub remaps: Vec<(Name, Name)>,
+    /// The program moves as well.
+    #[serde(default)]
+    pub executable: bool,
 }
 
 fn other() -> Name {
@@ -235,6 +293,9 @@ pub struct TaskResult {
     /// Peak memory in bytes.
     #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     pub memory: u64,
+    /// Why it failed, where that is a result.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Box<TaskFailure>>,
 }
 
 fn once() -> u32 {

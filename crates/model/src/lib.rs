@@ -23,6 +23,7 @@ mod read;
 mod schema;
 mod short;
 mod template;
+mod time;
 mod validate;
 mod workflow;
 mod yaml;
@@ -36,11 +37,12 @@ pub use diag::{Diagnostic, Diagnostics, Severity, Source, Sources, Span, nearest
 pub use document::{DocumentKind, LoadOptions, Loaded, WORKFLOW_FILES, load, load_text, read_text};
 pub use expand::expand_macros;
 pub use library::Library;
-pub use policy::{RetryPolicy, TimeoutPolicy};
+pub use policy::{ExitRule, RetryPolicy, TimeoutPolicy};
 pub use quantity::{Bytes, Cardinality, Resources, parse_bytes, parse_duration};
 pub use schema::json_schema;
 pub use serde_json::Value;
 pub use template::{Field, Insert, Part, Template, shell_quote};
+pub use time::moment;
 pub use validate::{validate_macro, validate_workflow};
 pub use workflow::{
     Action, DIRECTORY, Direction, Execute, ExecuteOptions, ForEach, Include, Input, InputSource, Macro,

@@ -683,6 +683,7 @@ fn retries(ctx: &mut Context, node: &Node) -> Option<RetryPolicy> {
         delay: 500,
         exponential_backoff: 2,
         max_delay: Some(60_000),
+        exit: None,
     })
 }
 

@@ -16,7 +16,10 @@ mod prio;
 mod program;
 mod value;
 
-pub use dagman::{DagShape, dag_of};
+pub use dagman::{
+    DagEnd, DagEvent, DagOptions, DagPlan, DagShape, DagView, Happening, JobMacros, KnownChain, NodeStatus,
+    REMOVED, Submitter, dag_of, rescue_text,
+};
 pub use graph::{Cycle, Dag};
 pub use planner::{ChainPolicy, Order, PlanCounts, PlanError, PlanOptions, Planner};
 pub use prio::{auto_order, eligible, eligible_gain, fifo_order, prio_order};

@@ -238,6 +238,7 @@ mod tests {
             priority: 0,
             retries: None,
             resources: Resources::default(),
+            failure_is_result: false,
         };
         Live::new(number, 0, Class::of(&chain).key(), 0, Arc::new(chain), sent)
     }

@@ -123,6 +123,7 @@ fn chain() -> Arc<ProcessChain> {
         priority: 0,
         retries: None,
         resources: Resources { cpus: 1000, ..Resources::default() },
+        failure_is_result: false,
     })
 }
 

@@ -1,7 +1,8 @@
 //! A run while it is planned: what a controller knows of it. Deciding only; reading and writing is for others.
 
+use crate::plan::Plan;
 use catena_model::chain::{ProcessChain, RunId, TaskResult};
-use catena_plan::{PlanError, Planner};
+use catena_plan::{DagEnd, DagPlan, PlanError};
 use catena_schedule::Class;
 use catena_store::{Batch, Counts, Feed, NewChain, NewChains, Run, RunChange, RunState, rank};
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use std::time::Duration;
 /// been registered so long after each other.
 const ORDER_SPREAD: Duration = Duration::from_mins(1);
 
-/// A run and its planner.
+/// A run and its plan.
 pub(crate) struct RunControl {
     run: Run,
-    planner: Planner,
+    plan: Plan,
     plan_failure: Option<PlanError>,
     /// Results used so far, their tasks, and those of them that came from a cache.
     used: u64,
@@ -42,19 +43,9 @@ pub(crate) struct Verdict {
 
 impl RunControl {
     /// A run whose planner has used so many results, of so many tasks and cached tasks.
-    pub(crate) fn new(run: Run, planner: Planner, used: u64, tasks: (u64, u64), aging: Duration) -> Self {
-        let fed_after = planner.chain_count();
-        Self {
-            run,
-            planner,
-            plan_failure: None,
-            used,
-            tasks,
-            fed: Vec::new(),
-            fed_after,
-            priority: None,
-            aging,
-        }
+    pub(crate) fn new(run: Run, plan: Plan, used: u64, tasks: (u64, u64), aging: Duration) -> Self {
+        let fed_after = plan.chain_count();
+        Self { run, plan, plan_failure: None, used, tasks, fed: Vec::new(), fed_after, priority: None, aging }
     }
 
     pub(crate) fn id(&self) -> RunId {
@@ -65,8 +56,16 @@ impl RunControl {
         &self.run
     }
 
-    pub(crate) fn planner(&self) -> &Planner {
-        &self.planner
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The plan, if it is that of a DAG.
+    pub(crate) fn dag(&mut self) -> Option<&mut DagPlan> {
+        match &mut self.plan {
+            Plan::Workflow(_) => None,
+            Plan::Dag(plan) => Some(plan),
+        }
     }
 
     pub(crate) fn has_plan_failure(&self) -> bool {
@@ -88,20 +87,25 @@ impl RunControl {
         self.tasks.1
     }
 
-    /// A chain has succeeded. Results count in the order in which they are used.
+    /// A result was used before it was noted.
+    pub(crate) fn note_used(&mut self, seq: u64) {
+        self.fed.push(seq);
+    }
+
+    /// A chain has succeeded, or failed where that is a result. Results count in the order in which they are used.
     pub(crate) fn use_result(&mut self, seq: u64, results: Vec<TaskResult>) {
         if self.fed.is_empty() {
-            self.fed_after = self.planner.chain_count();
+            self.fed_after = self.plan.chain_count();
         }
         self.tasks.0 += results.len() as u64;
         self.tasks.1 += results.iter().filter(|r| r.cached).count() as u64;
-        self.planner.chain_succeeded(seq, results.into_iter().map(|r| r.outputs).collect());
+        self.plan.chain_ended(seq, results);
         self.fed.push(seq);
     }
 
     /// Adds the results that were used and up to `limit` new chains to a batch. Returns the chains, and what
     /// went wrong if planning has failed just now.
-    pub(crate) fn plan(
+    pub(crate) fn next_chains(
         &mut self,
         limit: usize,
         now: i64,
@@ -114,11 +118,11 @@ impl RunControl {
             self.used += chains.len() as u64;
             batch.feeds.push(Feed { run, first, after_chains: self.fed_after, chains });
         }
-        let mut new = NewChains { run, first: self.planner.chain_count(), chains: Vec::new() };
+        let mut new = NewChains { run, first: self.plan.chain_count(), chains: Vec::new() };
         let mut planned = Vec::new();
         let mut failure = None;
         while planned.len() < limit && self.plan_failure.is_none() {
-            match self.planner.next_chain() {
+            match self.plan.next_chain() {
                 Ok(Some(mut chain)) => {
                     chain.priority = self.priority.unwrap_or(chain.priority);
                     let class = Class::of(&chain);
@@ -148,7 +152,7 @@ impl RunControl {
     /// The rank of the chain that was planned last. Where the workflow has an order of its own, that counts and not
     /// when the chain could run.
     fn rank(&self, priority: i32, now: i64) -> i64 {
-        match self.planner.place() {
+        match self.plan.place() {
             None => rank(priority, now, self.aging),
             Some(place) => {
                 let begun = self.run.started.unwrap_or(self.run.created);
@@ -159,8 +163,11 @@ impl RunControl {
 
     /// How the run ends, if nothing more can happen.
     pub(crate) fn verdict(&self, c: &Counts) -> Verdict {
-        let blocked = self.planner.counts().waiting;
-        let all_planned = self.planner.is_finished() && c.registered == 0;
+        if let Plan::Dag(plan) = &self.plan {
+            return dag_verdict(plan.view(0).end());
+        }
+        let blocked = self.plan.counts().waiting;
+        let all_planned = self.plan.is_finished() && c.registered == 0;
         let (state, error) = if c.cancelled > 0 && c.failed == 0 {
             (RunState::Cancelled, None)
         } else if let Some(e) = &self.plan_failure {
@@ -168,7 +175,7 @@ impl RunControl {
         } else if c.failed == 0 && all_planned {
             (RunState::Succeeded, None)
         } else if c.failed == 0 {
-            let names = self.planner.waiting_actions(5).join(", ");
+            let names = self.plan.waiting(5).join(", ");
             (RunState::Failed, Some(format!("{blocked} tasks never got their inputs: {names}")))
         } else if c.succeeded == 0 {
             (RunState::Failed, Some(format!("all {} process chains failed", c.failed)))
@@ -186,15 +193,28 @@ impl RunControl {
 
     /// What is kept about a run that ends.
     pub(crate) fn ending(&self, verdict: &Verdict, now: i64) -> RunChange {
-        let plan = self.planner.counts();
+        let plan = self.plan.counts();
         RunChange {
             state: Some(verdict.state),
             ended: Some(Some(now)),
             error: Some(verdict.error.clone()),
-            results: serde_json::to_string(&self.planner.results()).ok(),
+            results: serde_json::to_string(&self.plan.results()).ok(),
             tasks: Some((plan.planned + plan.waiting) as i64),
             skipped: Some(plan.skipped as i64),
             ..RunChange::default()
         }
     }
+}
+
+fn dag_verdict(end: Option<DagEnd>) -> Verdict {
+    let Some(DagEnd { code, failed, futile, aborted }) = end else {
+        return Verdict { state: RunState::Failed, error: Some("nodes never became ready".to_owned()) };
+    };
+    if code == 0 {
+        return Verdict { state: RunState::Succeeded, error: None };
+    }
+    let stopped =
+        if aborted { format!("a node has stopped the DAG, which returns {code}; ") } else { String::new() };
+    let error = format!("{stopped}{failed} nodes failed and {futile} could not run");
+    Verdict { state: RunState::Failed, error: Some(error) }
 }

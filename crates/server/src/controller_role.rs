@@ -7,6 +7,7 @@ use crate::event::{FailedTask, RunEvent, RunSummary};
 use crate::member::Member;
 use crate::memory;
 use crate::places::Places;
+use crate::plan::Blueprint;
 use crate::publish::publish_results;
 use crate::resume::{replay, use_results};
 use catena_bus::{Message, Registered, Subscription, subject};
@@ -200,7 +201,8 @@ impl ControllerRole {
             let change = RunChange { started: Some(self.member.now()), ..RunChange::default() };
             self.member.store.change_run(run.id, &change).await?;
         }
-        replay(&*self.member.store, run, Arc::new(program), options, self.aging).await
+        let blueprint = Blueprint::Workflow { program: Arc::new(program), options };
+        replay(&*self.member.store, run, blueprint, self.aging).await
     }
 
     /// A run that cannot be planned has failed.
@@ -238,7 +240,7 @@ impl ControllerRole {
         let room = REGISTERED_AHEAD.saturating_sub(counts.registered);
         let limit = if resting { 0 } else { room.min(PLAN_PER_TURN) };
         let mut batch = Batch { instance: Some(member.id.clone()), ..Batch::default() };
-        let (planned, failure) = run.control.plan(limit as usize, member.now(), &mut batch);
+        let (planned, failure) = run.control.next_chains(limit as usize, member.now(), &mut batch);
         member.store.apply(batch).await?;
         run.registered = counts.registered + planned.len() as u64;
         if !planned.is_empty() {
@@ -277,7 +279,7 @@ impl ControllerRole {
         }
         if verdict.state == RunState::Succeeded
             && let Some(context) = self.places.context(&*self.member.store, id).await?
-            && let Err(e) = publish_results(&run.control.planner().results(), &context.out)
+            && let Err(e) = publish_results(&run.control.plan().results(), &context.out)
         {
             verdict.error = Some(format!("results cannot be put in their place: {e}"));
         }
@@ -301,7 +303,7 @@ impl ControllerRole {
             let failure = serde_json::from_str(&f.error).ok()?;
             Some(FailedTask { chain: f.key.seq, attempt: f.attempt, failure })
         };
-        let plan = control.planner().counts();
+        let plan = control.plan().counts();
         let begun = control.run().started.unwrap_or(control.run().created);
         Ok(RunSummary {
             run: id,
@@ -314,8 +316,9 @@ impl ControllerRole {
             tasks_skipped: plan.skipped,
             tasks_blocked: plan.waiting,
             millis: (self.member.now() - begun) as f64,
-            results: control.planner().results(),
+            results: control.plan().results(),
             failures: failures.iter().filter_map(read).take(FAILURES_KEPT).collect(),
+            exit_code: None,
         })
     }
 }
@@ -359,7 +362,7 @@ impl Controlled {
             return None;
         }
         self.last_progress = Some(Instant::now());
-        let plan = self.control.planner().counts();
+        let plan = self.control.plan().counts();
         Some(RunEvent::Progress {
             run: self.control.id(),
             counts,

@@ -1,7 +1,8 @@
 //! What a run is: enough to go on with it, and to tell whether it is the same work as another.
 
 use catena_model::chain::RunContext;
-use catena_model::{LoadOptions, Loaded, Name, Value, load, load_text};
+use catena_model::dagman::LoadedDag;
+use catena_model::{LoadOptions, Loaded, Name, Sources, Value, load, load_text};
 use catena_plan::{ChainPolicy, Order, PlanOptions};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -47,8 +48,8 @@ const MAX_KEPT_TEXT: usize = 1 << 20;
 impl Definition {
     /// Adds what was read to what was asked for.
     #[must_use]
-    pub fn with_text(mut self, loaded: &Loaded) -> Self {
-        if let Some(source) = loaded.sources.main().filter(|s| s.text.len() <= MAX_KEPT_TEXT) {
+    pub fn with_text(mut self, sources: &Sources) -> Self {
+        if let Some(source) = sources.main().filter(|s| s.text.len() <= MAX_KEPT_TEXT) {
             self.text = source.text.to_string();
         }
         self
@@ -90,37 +91,62 @@ impl Definition {
                 "single" => ChainPolicy::Single,
                 _ => ChainPolicy::Split,
             },
-            order: match self.order.as_str() {
-                "prio" => Order::Prio,
-                "auto" => Order::Auto,
-                _ => Order::Fifo,
-            },
+            order: self.order(),
+        }
+    }
+
+    /// Which chains come first.
+    pub fn order(&self) -> Order {
+        match self.order.as_str() {
+            "prio" => Order::Prio,
+            "auto" => Order::Auto,
+            _ => Order::Fifo,
         }
     }
 
     /// Identifies the work: everything that was read, the values of inputs, and how chains are cut.
     pub fn fingerprint(&self, loaded: &Loaded) -> String {
-        let mut hasher = blake3::Hasher::new();
-        let mut add = |text: &str| {
-            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
-        };
-        add(env!("CARGO_PKG_VERSION"));
-        add(&self.chains);
-        add(&self.order);
-        add(&self.out.to_string_lossy());
-        for source in loaded.sources.iter() {
-            let name = std::path::absolute(&source.name).unwrap_or_else(|_| source.name.clone());
-            add(&name.to_string_lossy());
-            add(&source.text);
-        }
+        let mut print = self.begin_fingerprint(&loaded.sources);
         // Lists of files depend on the disk, so the constants count and not only the text.
         let workflow = loaded.expanded.as_ref().or(loaded.workflow.as_ref());
         for var in workflow.map(|w| w.vars.as_slice()).unwrap_or_default() {
-            add(&var.id);
+            print.add(&var.id);
             if let Some(value) = &var.value {
-                add(&value.to_string());
+                print.add(&value.to_string());
             }
         }
-        hasher.finalize().to_hex().to_string()
+        print.finish()
+    }
+
+    /// The same for a DAG, whose rescue file counts too.
+    pub fn dag_fingerprint(&self, loaded: &LoadedDag) -> String {
+        self.begin_fingerprint(&loaded.sources).finish()
+    }
+
+    fn begin_fingerprint(&self, sources: &Sources) -> Fingerprint {
+        let mut print = Fingerprint(blake3::Hasher::new());
+        print.add(env!("CARGO_PKG_VERSION"));
+        print.add(&self.chains);
+        print.add(&self.order);
+        print.add(&self.out.to_string_lossy());
+        for source in sources.iter() {
+            let name = std::path::absolute(&source.name).unwrap_or_else(|_| source.name.clone());
+            print.add(&name.to_string_lossy());
+            print.add(&source.text);
+        }
+        print
+    }
+}
+
+/// Something that differs if any of what was added differs.
+struct Fingerprint(blake3::Hasher);
+
+impl Fingerprint {
+    fn add(&mut self, text: &str) {
+        self.0.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+
+    fn finish(self) -> String {
+        self.0.finalize().to_hex().to_string()
     }
 }

@@ -69,6 +69,13 @@ pub enum RunEvent {
         /// Whether more tasks may become known.
         growing: bool,
     },
+    /// Something a user may want to know.
+    Note {
+        /// The run.
+        run: RunId,
+        /// What.
+        message: String,
+    },
     /// Something a user should know.
     Notice {
         /// The run.
@@ -108,6 +115,9 @@ pub struct RunSummary {
     pub results: Vec<(Name, Vec<String>)>,
     /// Failures, at most a few.
     pub failures: Vec<FailedTask>,
+    /// What the process should return, if the run says so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
 }
 
 /// A failure with its place.

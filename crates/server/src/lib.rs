@@ -3,6 +3,7 @@
 //! - [`Definition`] says what a run is; its fingerprint tells whether two runs are the same work.
 //! - [`Driver`] is controller and scheduler of one run in one process that owns its store: what `catena run`
 //!   uses. It talks to agents over the bus only.
+//! - [`Blueprint`] says what is planned: a workflow, or a DAG of DAGMan, which [`open_dag`] reads.
 //! - [`serve`] runs an instance of a cluster: any of the [`Role`]s, against a store and a bus that others share.
 //! - [`AgentRole`] connects an agent to the bus; a [`Desk`] is where it asks when messages do not arrive.
 //! - [`StateDirectory`] is where an embedded instance keeps everything; one instance at a time owns it.
@@ -13,6 +14,7 @@ mod clock;
 mod config;
 mod control;
 mod controller_role;
+mod dagman;
 mod definition;
 mod desk;
 mod driver;
@@ -24,6 +26,7 @@ mod logs;
 mod member;
 mod memory;
 mod places;
+mod plan;
 mod publish;
 mod resume;
 mod scheduler_role;
@@ -33,6 +36,7 @@ mod view;
 
 pub use agent_role::{AgentRole, RemoteOptions};
 pub use config::{AgentSettings, CONFIG_FILE, Config, SETTINGS};
+pub use dagman::{DagFiles, OpenDag, Rescue, open_dag, retire_rescues};
 pub use definition::Definition;
 pub use desk::{Answer, Desk, StoreDesk, default_agent_name};
 pub use driver::{Driver, DriverError, StopWish};
@@ -42,6 +46,7 @@ pub use http::{Access, HttpSetup, Submission, TokenRole, hash_token, new_token, 
 pub use instance::{AgentSetup, InstanceSetup, Role, serve};
 pub use logs::log_file;
 pub use places::Places;
+pub use plan::Blueprint;
 pub use publish::{PublishedResult, publish_results};
 pub use state::{StateDirectory, StateError};
 pub use view::{ChainView, FailureView, RunView, RunningView, StatusView, WaitingView, status};

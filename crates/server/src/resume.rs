@@ -4,12 +4,14 @@
 //! same chains again. See `docs/decisions/0002-replay.md`.
 
 use crate::control::RunControl;
+use crate::dagman::DiskSubmitter;
 use crate::driver::DriverError;
-use catena_model::chain::{RunId, TaskResult};
-use catena_plan::{PlanOptions, Planner, Program};
-use catena_store::{Run, Store};
+use crate::plan::{Blueprint, Plan};
+use catena_model::chain::{ProcessChain, RunId, TaskResult};
+use catena_model::dagman::DagFile;
+use catena_plan::{DagOptions, DagPlan, KnownChain, Planner};
+use catena_store::{ChainFilter, Run, Store};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How many results are read at a time.
@@ -20,12 +22,62 @@ const PAGE: usize = 1024;
 pub(crate) async fn replay(
     store: &dyn Store,
     run: Run,
-    program: Arc<Program>,
-    options: PlanOptions,
+    blueprint: Blueprint,
+    aging: Duration,
+) -> Result<RunControl, DriverError> {
+    match blueprint {
+        Blueprint::Workflow { program, options } => {
+            replay_workflow(store, run, Planner::new(program, options), aging).await
+        }
+        Blueprint::Dag { file, options, .. } => adopt_dag(store, run, *file, options, aging).await,
+    }
+}
+
+/// A DAG goes on from the chains that are known, see [`DagPlan`].
+async fn adopt_dag(
+    store: &dyn Store,
+    run: Run,
+    file: DagFile,
+    options: DagOptions,
     aging: Duration,
 ) -> Result<RunControl, DriverError> {
     let id = run.id;
-    let mut planner = Planner::new(program, options);
+    let mut known = Vec::new();
+    let mut tasks = 0;
+    loop {
+        let from = known.last().map_or(0, |k: &KnownChain| k.seq + 1);
+        let filter = ChainFilter { from, limit: PAGE, payload: true, result: true, ..ChainFilter::default() };
+        let page = store.chains(id, &filter).await?;
+        if page.is_empty() {
+            break;
+        }
+        for record in page {
+            let seq = record.key.seq;
+            let unreadable =
+                |e| DriverError::Replay { run: id, detail: format!("chain {seq} is unreadable: {e}") };
+            let chain: ProcessChain = serde_json::from_slice(&record.payload).map_err(unreadable)?;
+            let results = Some(&record.result).filter(|r| !r.is_empty());
+            let results = results.map(|r| read_result(id, seq, r)).transpose()?;
+            tasks += u64::from(results.is_some());
+            known.push(KnownChain { seq, id: chain.id, results });
+        }
+    }
+    let used = store.feeds(id).await?.len() as u64;
+    let plan = Plan::Dag(Box::new(DagPlan::new(file, options, Box::new(DiskSubmitter), known)));
+    let mut control = RunControl::new(run, plan, used, (tasks, 0), aging);
+    for (seq, _) in store.unused_results(id, usize::MAX).await? {
+        control.note_used(seq);
+    }
+    Ok(control)
+}
+
+async fn replay_workflow(
+    store: &dyn Store,
+    run: Run,
+    mut planner: Planner,
+    aging: Duration,
+) -> Result<RunControl, DriverError> {
+    let id = run.id;
     let feeds = store.feeds(id).await?;
     let mut tasks = (0, 0);
     for page in feeds.chunks(PAGE) {
@@ -51,7 +103,8 @@ pub(crate) async fn replay(
     }
     let known = store.counts(id).await?.total();
     advance(&mut planner, id, known)?;
-    let mut control = RunControl::new(run, planner, feeds.len() as u64, tasks, aging);
+    let mut control =
+        RunControl::new(run, Plan::Workflow(Box::new(planner)), feeds.len() as u64, tasks, aging);
     use_results(store, &mut control, usize::MAX).await?;
     Ok(control)
 }

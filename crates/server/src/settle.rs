@@ -1,6 +1,7 @@
 //! What the end of an attempt means for its chain.
 
-use catena_model::chain::{Attempt, ChainState, Outcome, ProcessChain, TaskFailure};
+use catena_model::RetryPolicy;
+use catena_model::chain::{Attempt, ChainState, Outcome, ProcessChain, TaskFailure, TaskResult};
 use catena_store::{Batch, Finish, Requeue};
 
 /// An attempt has ended.
@@ -40,6 +41,19 @@ impl Ended<'_> {
             result,
             error: failure.and_then(|f| serde_json::to_string(f).ok()),
         };
+        // A failure that is a result is kept as one.
+        let kept = |failure: &TaskFailure| {
+            let millis = (ended - started) as f64;
+            let failed = TaskResult {
+                started,
+                millis,
+                failure: Some(Box::new(failure.clone())),
+                ..TaskResult::default()
+            };
+            let kept =
+                self.chain.failure_is_result.then(|| serde_json::to_vec(&[failed]).unwrap_or_default());
+            kept.unwrap_or_default()
+        };
         let settled = |state, failure| Settled { state, failure };
         match outcome {
             Outcome::Succeeded(_) => {
@@ -51,14 +65,15 @@ impl Ended<'_> {
                 settled(ChainState::Registered, None)
             }
             Outcome::Cancelled(failure) => {
-                batch.finishes.push(finish(ChainState::Cancelled, Some(&failure), Vec::new()));
+                batch.finishes.push(finish(ChainState::Cancelled, Some(&failure), kept(&failure)));
                 settled(ChainState::Cancelled, Some(failure))
             }
             Outcome::Failed(failure) => {
                 let tries = self.failures + 1;
-                let policy = self.chain.retries.filter(|r| may_retry && r.allows_another(tries));
+                let again = |r: &RetryPolicy| r.allows_another(tries) && r.applies_to(failure.exit_code);
+                let policy = self.chain.retries.filter(|r| may_retry && again(r));
                 let Some(policy) = policy else {
-                    batch.finishes.push(finish(ChainState::Failed, Some(&failure), Vec::new()));
+                    batch.finishes.push(finish(ChainState::Failed, Some(&failure), kept(&failure)));
                     return settled(ChainState::Failed, Some(failure));
                 };
                 let not_before = now + policy.pause_after(tries).as_millis() as i64;

@@ -232,5 +232,6 @@ pub(crate) async fn summary(store: &dyn Store, run: &Run) -> Result<RunSummary, 
         millis: (run.ended.unwrap_or(begun) - begun) as f64,
         results: run.results.as_deref().and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default(),
         failures: status.failures.into_iter().map(failed).collect(),
+        exit_code: None,
     })
 }

@@ -5,7 +5,7 @@ use crate::arguments::{Arguments, ListArgs, PriorityArgs, RetryArgs, RunRef, Sho
 use crate::display::Display;
 use crate::project::load_source;
 use crate::remote::Server;
-use crate::time::moment;
+use catena_model::moment;
 use catena_server::{Definition, RunEvent, RunSummary, RunView, Submission, WaitingView};
 use catena_store::RunState;
 use serde_json::{Value, json};

@@ -2,18 +2,20 @@
 
 use super::inspect::{find_run, read_definition};
 use super::{EXIT_CANCELLED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Outcome, show_problems};
-use crate::arguments::{AgentArgs, Arguments, RetryArgs, RunArgs, ShowArgs};
+use crate::arguments::{AgentArgs, Arguments, DagArgs, RetryArgs, RunArgs, ShowArgs};
 use crate::display::Display;
+use crate::jobs::{is_dagman, show};
 use crate::project::{find_config, load_source};
 use crate::remote::Server;
 use catena_agent::{AgentConfig, Cache, Mode, Roster, end_leftovers};
 use catena_bus::LocalBus;
 use catena_model::chain::RunId;
+use catena_model::dagman::{DagFile, NodeKind, Submit};
 use catena_model::{Loaded, Name, Resources, parse_bytes};
-use catena_plan::Program;
+use catena_plan::{DagOptions, Program};
 use catena_server::{
-    AgentRole, AgentSettings, Config, Definition, Driver, RunSummary, StateDirectory, StopWish,
-    publish_results,
+    AgentRole, AgentSettings, Blueprint, Config, DagFiles, Definition, Driver, OpenDag, Rescue, RunSummary,
+    StateDirectory, StopWish, open_dag, publish_results, retire_rescues,
 };
 use catena_store::{NewRun, Run, RunState, Store};
 use std::path::{Path, PathBuf};
@@ -42,9 +44,14 @@ struct Work {
     name: String,
     definition: Definition,
     fingerprint: String,
-    program: Arc<Program>,
+    kind: Kind,
     directory: PathBuf,
     priority: i32,
+}
+
+enum Kind {
+    Workflow(Arc<Program>),
+    Dag(Box<OpenDag>),
 }
 
 impl Work {
@@ -52,15 +59,35 @@ impl Work {
         let workflow = loaded.expanded.as_ref().ok_or("only workflows can be run")?;
         let name = workflow.name.clone().unwrap_or_else(|| default_name(&definition.workflow));
         let fingerprint = definition.fingerprint(&loaded);
-        let definition = definition.with_text(&loaded);
+        let definition = definition.with_text(&loaded.sources);
         let directory = absolute(&loaded.directory)?;
         let program = Program::new(workflow, &loaded.library).map_err(|e| e.to_string())?;
         let priority = workflow.priority;
-        Ok(Self { name, definition, fingerprint, program: Arc::new(program), directory, priority })
+        let kind = Kind::Workflow(Arc::new(program));
+        Ok(Self { name, definition, fingerprint, kind, directory, priority })
+    }
+
+    fn of_dag(dag: OpenDag, definition: Definition) -> Self {
+        let path = &definition.workflow;
+        Self {
+            name: default_name(path),
+            fingerprint: definition.dag_fingerprint(&dag.loaded),
+            directory: path.parent().unwrap_or(Path::new("")).to_path_buf(),
+            definition: definition.with_text(&dag.loaded.sources),
+            kind: Kind::Dag(Box::new(dag)),
+            priority: 0,
+        }
     }
 }
 
 pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
+    if is_dagman(&args.source.workflow) {
+        return run_dag(args, arguments);
+    }
+    let DagArgs { max_jobs, max_pre, max_post, rescue } = &args.dag;
+    if max_jobs.or(*max_pre).or(*max_post).is_some() || rescue.is_some() {
+        return Err("--max-jobs, --max-pre, --max-post and --rescue are for DAG files (*.dag)".to_owned());
+    }
     let (loaded, options, project) = load_source(&args.source)?;
     show_problems(&loaded);
     if loaded.diags.has_errors() {
@@ -76,16 +103,80 @@ pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
         order: args.order.name().to_owned(),
         ..Definition::default()
     };
-    let pretend = args.dry_run.is_some();
-    let session = Session {
-        work: Work::new(loaded, definition)?,
-        project,
-        agent: &args.agent,
-        show: args.show,
-        pretend,
-        new: args.new,
-        retry: None,
+    start(args, arguments, Work::new(loaded, definition)?, project)
+}
+
+/// Runs a DAG file, from its newest rescue file unless told otherwise.
+fn run_dag(args: &RunArgs, arguments: &Arguments) -> Outcome {
+    let path = absolute(&args.source.workflow)?;
+    let rescue = match &args.dag.rescue {
+        Some(file) => Rescue::File(absolute(file)?),
+        None if args.new => Rescue::Nothing,
+        None => Rescue::Newest,
     };
+    let mut dag = open_dag(&path, &rescue);
+    show(&dag.loaded.diags, &dag.loaded.sources);
+    if dag.loaded.diags.has_errors() {
+        return Ok(ExitCode::from(EXIT_USAGE));
+    }
+    dag = dag.usable()?;
+    warn_about(&dag.loaded.dag)?;
+    if args.new && args.dry_run.is_none() {
+        retire_rescues(&path).map_err(|e| format!("a rescue file cannot be renamed: {e}"))?;
+    }
+    let DagArgs { max_jobs, max_pre, max_post, .. } = args.dag;
+    let definition = Definition {
+        workflow: path.clone(),
+        out: absolute(&args.out)?,
+        order: args.order.name().to_owned(),
+        ..Definition::default()
+    };
+    dag.options = DagOptions {
+        max_jobs: max_jobs.unwrap_or(dag.options.max_jobs),
+        max_pre: max_pre.unwrap_or(dag.options.max_pre),
+        max_post: max_post.unwrap_or(dag.options.max_post),
+        order: definition.order(),
+        ..dag.options
+    };
+    if let Some(rescue) = &dag.rescue {
+        eprintln!("going on from {}", rescue.display());
+    }
+    start(args, arguments, Work::of_dag(dag, definition), find_config(&path)?)
+}
+
+/// What is better said before anything runs: descriptions that are not there, and what is not done as HTCondor does it.
+fn warn_about(dag: &DagFile) -> Result<(), String> {
+    let mut waits = vec![false; dag.nodes.len()];
+    for arc in &dag.arcs {
+        waits[arc.child as usize] = true;
+    }
+    let mut missing = Vec::new();
+    for (node, waits) in dag.nodes.iter().zip(waits) {
+        let Submit::Named(name) = &node.submit else { continue };
+        let path = node.directory.join(name.as_str());
+        if node.noop || node.done || dag.descriptions.contains_key(name) || path.is_file() {
+            continue;
+        }
+        // A file that is not there yet can still be made by a script or by a node before.
+        if waits || node.rules().pre.is_some() {
+            eprintln!("warning: {} of node {} does not exist yet", path.display(), node.name);
+        } else {
+            missing.push(format!("{} of node {} does not exist", path.display(), node.name));
+        }
+    }
+    if dag.nodes.iter().any(|n| n.kind == NodeKind::Provisioner) {
+        eprintln!("warning: other nodes do not wait for what the PROVISIONER node provides");
+    }
+    if dag.nodes.iter().any(|n| n.rules().hold.is_some()) {
+        eprintln!("warning: HOLD scripts never run, because no job is ever held");
+    }
+    if missing.is_empty() { Ok(()) } else { Err(missing.join("\nerror: ")) }
+}
+
+fn start(args: &RunArgs, arguments: &Arguments, work: Work, project: Config) -> Outcome {
+    let pretend = args.dry_run.is_some();
+    let session =
+        Session { work, project, agent: &args.agent, show: args.show, pretend, new: args.new, retry: None };
     if !pretend {
         return session.start(&arguments.state);
     }
@@ -106,6 +197,13 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
     let run = find_run(&store, args.run)?;
     let definition = read_definition(&store, &run)?;
     drop(store);
+    if is_dagman(&definition.workflow) {
+        let file = definition.workflow.display();
+        return Err(format!(
+            "run {} is one of a DAG file: `catena run {file}` goes on from its rescue file",
+            run.id
+        ));
+    }
     let project = find_config(&definition.workflow)?;
     let loaded = definition.load();
     show_problems(&loaded);
@@ -159,13 +257,14 @@ impl Session<'_> {
             RunState::Interrupted => ExitCode::from(EXIT_INTERRUPTED),
             RunState::Cancelled => ExitCode::from(EXIT_CANCELLED),
             RunState::Running | RunState::PartiallySucceeded | RunState::Failed => {
-                ExitCode::from(EXIT_FAILED)
+                let own = summary.exit_code.and_then(|code| u8::try_from(code).ok());
+                ExitCode::from(own.unwrap_or(EXIT_FAILED))
             }
         })
     }
 
     async fn drive(
-        &self,
+        self,
         state: &StateDirectory,
         display: &mut Display,
         stop: watch::Receiver<StopWish>,
@@ -174,7 +273,8 @@ impl Session<'_> {
         let (run, resumed) = self.find_or_create(&*store).await?;
         let definition = &self.work.definition;
         let context = state.context(run.id, &definition.workflow, &self.work.directory, &definition.out);
-        if self.retry.is_some() || resumed {
+        let is_dag = matches!(self.work.kind, Kind::Dag(_));
+        if (self.retry.is_some() || resumed) && !is_dag {
             let again = store.retry_failed(run.id).await.map_err(|e| e.to_string())?;
             if again > 0 {
                 display.note(&format!("{again} chains that had failed are tried again"));
@@ -185,9 +285,16 @@ impl Session<'_> {
         let agent =
             AgentRole::start(self.agent_config()?, cache.clone(), Roster::create(state.path()), bus.clone());
         let mut observer = |event| display.show(&event);
-        let program = self.work.program.clone();
         let options = definition.plan_options(&context);
-        let driver = Driver::open(store, bus, run, program, context, options, &mut observer).await;
+        let blueprint = match self.work.kind {
+            Kind::Workflow(program) => Blueprint::Workflow { program, options },
+            Kind::Dag(dag) => Blueprint::Dag {
+                options: dag.options,
+                file: Box::new(dag.loaded.dag),
+                files: if self.pretend { None } else { Some(DagFiles::default()) },
+            },
+        };
+        let driver = Driver::open(store, bus, run, blueprint, context, &mut observer).await;
         let driver = driver.map_err(|e| e.to_string())?.fail_fast(self.agent.fail_fast);
         let summary = {
             let agent = agent.run();
@@ -224,7 +331,12 @@ impl Session<'_> {
         let runs = store.runs().await.map_err(fail)?;
         // Only the newest run of this work: older ones were given up for it.
         let same = runs.into_iter().find(|r| r.fingerprint == *fingerprint);
-        if let Some(run) = same.filter(|r| !self.new && r.state != RunState::Succeeded) {
+        let goes_on = |state: RunState| match self.work.kind {
+            Kind::Workflow(_) => state != RunState::Succeeded,
+            // One that has come to an end goes on from its rescue file.
+            Kind::Dag(_) => matches!(state, RunState::Running | RunState::Interrupted),
+        };
+        if let Some(run) = same.filter(|r| !self.new && goes_on(r.state)) {
             return Ok((run, true));
         }
         let new = NewRun {

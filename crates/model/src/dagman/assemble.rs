@@ -13,13 +13,17 @@ use std::sync::Arc;
 /// Files deeper in each other than this are taken for a mistake.
 const MAX_DEPTH: usize = 200;
 
-pub(super) fn assemble(path: &Path) -> LoadedDag {
+pub(super) fn assemble(path: &Path, rescue: Option<&Path>) -> LoadedDag {
     let mut assembler = Assembler::default();
+    assembler.dag.path = path.to_path_buf();
     let directory = Arc::from(path.parent().unwrap_or(Path::new("")));
-    match assembler.read(path) {
-        Ok(source) => {
+    // What a rescue file says is said after everything else.
+    let sources: Result<Vec<u16>, String> =
+        std::iter::once(path).chain(rescue).map(|p| assembler.read(p)).collect();
+    match sources {
+        Ok(sources) => {
             let mut scope = Scope::new(String::new(), directory, vec![path.to_path_buf()]);
-            assembler.file(source, &mut scope);
+            assembler.file(&sources, &mut scope);
         }
         Err(error) => _ = assembler.diags.error("unreadable", Span::default(), "", error),
     }
@@ -79,11 +83,13 @@ impl Assembler {
         self.diags.error(code, span, "", message);
     }
 
-    /// Takes in a whole file. Returns what others can be connected to.
-    fn file(&mut self, source: u16, scope: &mut Scope) -> Spliced {
+    /// Takes in a whole file, with what another says about it. Returns what others can be connected to.
+    fn file(&mut self, sources: &[u16], scope: &mut Scope) -> Spliced {
         let first = self.dag.nodes.len() as u32;
         let mut later = Vec::new();
-        self.statements(source, scope, &mut later);
+        for source in sources {
+            self.statements(*source, scope, &mut later);
+        }
         for statement in later {
             self.apply(statement, scope);
         }
@@ -215,7 +221,7 @@ impl Assembler {
         files.push(path);
         let mut inner = Scope::new(prefix, directory, files);
         self.dag.splices += 1;
-        let spliced = self.file(source, &mut inner);
+        let spliced = self.file(&[source], &mut inner);
         scope.names.insert(name.text.clone(), Named::Splice(Box::new(spliced)));
     }
 

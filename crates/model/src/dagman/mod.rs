@@ -8,6 +8,7 @@ mod assemble;
 mod instrument;
 mod lex;
 mod parse;
+mod submit;
 
 use crate::Name;
 use crate::diag::{Diagnostics, Sources, Span};
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use instrument::{PriorityMethod, prioritised_dag, prioritised_submit};
+pub use submit::{GetEnv, Submission, SubmitContext, SubmitJob, read_submit};
 
 /// A DAG file with everything it takes in.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub struct LoadedDag {
 /// What a DAG file says.
 #[derive(Debug, Default)]
 pub struct DagFile {
+    /// Where it is.
+    pub path: PathBuf,
     /// All nodes in the order of their definition.
     pub nodes: Vec<DagNode>,
     /// Which node waits for which, each once.
@@ -228,5 +232,10 @@ pub struct NodeStatusFile {
 
 /// Reads a DAG file and what it takes in.
 pub fn load_dag(path: &Path) -> LoadedDag {
-    assemble::assemble(path)
+    assemble::assemble(path, None)
+}
+
+/// The same, with a file that says what is done already.
+pub fn load_rescued_dag(path: &Path, rescue: &Path) -> LoadedDag {
+    assemble::assemble(path, Some(rescue))
 }

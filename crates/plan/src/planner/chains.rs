@@ -38,6 +38,7 @@ impl Planner {
             priority: self.program.priority,
             retries: self.program.chain_retries,
             resources: chain.resources.unwrap_or_default(),
+            failure_is_result: false,
         })
     }
 
@@ -270,6 +271,7 @@ impl Planner {
             env,
             cache: options.and_then(|o| o.cache).unwrap_or(service.cache),
             package: service.package.clone(),
+            surroundings: None,
         })
     }
 

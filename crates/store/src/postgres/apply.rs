@@ -105,7 +105,7 @@ async fn finish(tx: &Transaction<'_>, finishes: &[Finish]) -> Result<Vec<bool>, 
              WHERE c.id = e.id AND c.attempt = e.attempt AND c.state = 1
              RETURNING c.id, c.class, 1::smallint AS old, e.new, c.attempt, c.agent, e.started, e.ended,
                  e.result, e.error),
-         kept AS (INSERT INTO result (id, result) SELECT id, result FROM moved WHERE new = 3
+         kept AS (INSERT INTO result (id, result) SELECT id, result FROM moved WHERE length(result) > 0
              ON CONFLICT (id) DO UPDATE SET result = excluded.result, number = NULL, after_chains = NULL),
          failed AS (INSERT INTO failed_attempt (id, attempt, agent, started, ended, error)
              SELECT id, attempt, agent, started, ended, error FROM moved WHERE error IS NOT NULL

@@ -107,7 +107,7 @@ fn apply_finish(tx: &Transaction<'_>, changes: &mut CountChanges, finish: &Finis
         return Ok(false);
     };
     changes.moved(chain, class, ChainState::Running, finish.state);
-    if finish.state == ChainState::Succeeded {
+    if !finish.result.is_empty() {
         tx.prepare_cached("INSERT OR REPLACE INTO result (id, result) VALUES (?1, ?2)")?
             .execute(params![chain, finish.result])?;
     }

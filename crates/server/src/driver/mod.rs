@@ -7,21 +7,26 @@
 //! them away, and processes start while the disk is busy. If the instance dies in between, what was not
 //! written runs again, in directories of its own, and replaces what it left.
 
+mod dag;
+
 use crate::clock::Clock;
 use crate::control::{Planned, RunControl, Verdict};
+use crate::dagman::DagFiles;
 use crate::event::{FailedTask, RunEvent, RunSummary};
+use crate::plan::{Blueprint, Plan};
 use crate::resume::replay;
 use crate::settle::{Ended, Settled};
 use catena_bus::{Assignment, Bus, Message, Subscription, subject};
 use catena_model::Name;
 use catena_model::chain::{
     AgentEvent, Attempt, ChainKey, ChainState, Outcome, ProcessChain, RunContext, RunId, TaskFailure,
+    TaskResult,
 };
-use catena_plan::{PlanOptions, Program};
+use catena_plan::{NodeStatus, REMOVED};
 use catena_schedule::{AgentInfo, Class, Command, Event, Scheduler, Settings};
 use catena_store::{Batch, ChainFilter, Counts, Run, RunChange, RunState, Start, Store, StoreError};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -95,6 +100,13 @@ pub struct Driver<'o> {
     last_changes: u64,
     unsatisfiable: Vec<String>,
     processors: usize,
+    /// What a DAG wants to be written about it.
+    files: Option<DagFiles>,
+    /// Attempts at chains that were taken away before an agent had them.
+    removed: Vec<Attempt>,
+    /// Chains that nobody wants any more.
+    unwanted: HashSet<ChainKey>,
+    warned: HashSet<String>,
 }
 
 /// A chain that waits.
@@ -137,13 +149,16 @@ impl<'o> Driver<'o> {
         store: Arc<dyn Store>,
         bus: Arc<dyn Bus>,
         run: Run,
-        program: Arc<Program>,
+        mut blueprint: Blueprint,
         context: RunContext,
-        options: PlanOptions,
         observer: &'o mut dyn FnMut(RunEvent),
     ) -> Result<Self, DriverError> {
         store.release_running(run.id).await?;
-        let control = replay(&*store, run, program, options, Settings::default().aging).await?;
+        let files = match &mut blueprint {
+            Blueprint::Workflow { .. } => None,
+            Blueprint::Dag { files, .. } => files.take(),
+        };
+        let control = replay(&*store, run, blueprint, Settings::default().aging).await?;
         let inbox = bus.subscribe(subject::SCHEDULERS).await;
         Ok(Self {
             store,
@@ -166,6 +181,10 @@ impl<'o> Driver<'o> {
             last_changes: 0,
             unsatisfiable: Vec::new(),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
+            files,
+            removed: Vec::new(),
+            unwanted: HashSet::new(),
+            warned: HashSet::new(),
         })
     }
 
@@ -247,7 +266,7 @@ impl<'o> Driver<'o> {
         // Whatever is in a chain and does not wait is done.
         let waiting =
             self.waiting.values().flat_map(BTreeMap::values).map(|w| w.chain.executables.len() as u64);
-        self.done.earlier = self.control.planner().counts().planned.saturating_sub(waiting.sum());
+        self.done.earlier = self.control.plan().counts().planned.saturating_sub(waiting.sum());
         let done = self.done.earlier;
         let name = self.control.run().name.clone();
         (self.observer)(RunEvent::Started { run: self.control.id(), name, resumed, done });
@@ -286,6 +305,12 @@ impl<'o> Driver<'o> {
     /// One turn. Returns whether there is more to plan right now.
     async fn turn(&mut self, messages: Vec<Message>) -> Result<bool, DriverError> {
         let mut turn = Turn::default();
+        for attempt in std::mem::take(&mut self.removed) {
+            if let Some(live) = self.live.remove(&attempt.chain) {
+                let now = self.clock.now();
+                self.ended(attempt, &live, Outcome::Interrupted, (now, now, 0.0), &mut turn);
+            }
+        }
         for message in messages {
             match message {
                 Message::Hello(agent) => {
@@ -319,11 +344,13 @@ impl<'o> Driver<'o> {
         if changed {
             self.report_progress();
         }
-        Ok(more)
+        self.remove_unwanted().await?;
+        self.tell_about_nodes();
+        Ok(more || !self.removed.is_empty())
     }
 
     fn report_progress(&mut self) {
-        let plan = self.control.planner().counts();
+        let plan = self.control.plan().counts();
         (self.observer)(RunEvent::Progress {
             run: self.control.id(),
             counts: self.counts,
@@ -344,6 +371,9 @@ impl<'o> Driver<'o> {
                 let Some(task) = live.waiting.chain.executables.get(index).map(|t| t.id.clone()) else {
                     return;
                 };
+                if let Some(plan) = self.control.dag() {
+                    plan.chain_started(attempt.chain.seq);
+                }
                 turn.events.push(RunEvent::TaskStarted {
                     run: attempt.chain.run,
                     chain: attempt.chain.seq,
@@ -386,6 +416,15 @@ impl<'o> Driver<'o> {
             // Used at once, in the order of arrival; the journal says the same.
             self.control.use_result(attempt.chain.seq, std::mem::take(results));
         }
+        if matches!(outcome, Outcome::Interrupted) && self.unwanted.remove(&attempt.chain) {
+            let removed = TaskFailure {
+                task: chain.id.clone(),
+                message: "it was stopped, because nobody needs it any more".to_owned(),
+                exit_code: Some(REMOVED as i32),
+                ..TaskFailure::default()
+            };
+            outcome = Outcome::Cancelled(Box::new(removed));
+        }
         if matches!(outcome, Outcome::Interrupted) && self.wish == StopWish::Cancel {
             let message = "stopped by a user".to_owned();
             outcome = Outcome::Cancelled(Box::new(TaskFailure { message, ..TaskFailure::default() }));
@@ -395,6 +434,11 @@ impl<'o> Driver<'o> {
         let Settled { state, failure } =
             ended.settle(outcome, kept, may_retry, self.clock.now(), &mut turn.batch);
         self.moved(ChainState::Running, state);
+        if let (Some(failure), true, true) = (&failure, state.is_final(), chain.failure_is_result) {
+            let failed = TaskResult { failure: Some(failure.clone()), ..TaskResult::default() };
+            self.done.tasks += 1;
+            self.control.use_result(attempt.chain.seq, vec![failed]);
+        }
         let mut again = live.waiting.clone();
         again.attempts = attempt.number;
         match state {
@@ -449,7 +493,7 @@ impl<'o> Driver<'o> {
         let room = REGISTERED_AHEAD.saturating_sub(self.counts.registered) as usize;
         let stopped = self.wish != StopWish::No || self.has_failed_fast();
         let limit = if stopped { 0 } else { room.min(PLAN_PER_TURN) };
-        let (planned, failure) = self.control.plan(limit, self.clock.now(), &mut turn.batch);
+        let (planned, failure) = self.control.next_chains(limit, self.clock.now(), &mut turn.batch);
         if let Some(message) = failure {
             turn.events.push(RunEvent::Notice { run: self.control.id(), message });
         }
@@ -462,7 +506,12 @@ impl<'o> Driver<'o> {
     }
 
     fn has_failed_fast(&self) -> bool {
-        self.fail_fast && self.counts.failed > 0
+        // A step of a DAG may fail and be tried again.
+        let failed = match self.control.plan() {
+            Plan::Workflow(_) => self.counts.failed > 0,
+            Plan::Dag(plan) => plan.view(0).statuses().any(|s| s == NodeStatus::Error),
+        };
+        self.fail_fast && failed
     }
 
     fn wake_paused(&mut self) {
@@ -571,7 +620,7 @@ impl<'o> Driver<'o> {
         if self.agents.is_empty() || !self.paused.is_empty() {
             return self.counts.registered == 0
                 && self.paused.is_empty()
-                && self.control.planner().is_finished();
+                && self.control.plan().is_finished();
         }
         // With agents that have room and nothing under way, whatever still waits waits in vain.
         self.counts.registered == 0 || !self.unsatisfiable.is_empty()
@@ -587,10 +636,15 @@ impl<'o> Driver<'o> {
         } else if let Some(reason) = self.unsatisfiable.first().filter(|_| !self.control.has_plan_failure()) {
             verdict = Verdict { state: RunState::Failed, error: Some(reason.clone()) };
         }
+        if self.wish == StopWish::No && verdict.state == RunState::Succeeded {
+            // What failed was made good.
+            self.failures.clear();
+        }
+        let exit_code = self.end_dag(&mut verdict);
         let change = self.control.ending(&verdict, self.clock.now());
         self.store.change_run(self.control.id(), &change).await?;
         self.store.sync().await?;
-        let plan = self.control.planner().counts();
+        let plan = self.control.plan().counts();
         let summary = RunSummary {
             run: self.control.id(),
             name: self.control.run().name.clone(),
@@ -602,8 +656,9 @@ impl<'o> Driver<'o> {
             tasks_skipped: plan.skipped,
             tasks_blocked: plan.waiting,
             millis: self.clock.elapsed().as_secs_f64() * 1e3,
-            results: self.control.planner().results(),
+            results: self.control.plan().results(),
             failures: std::mem::take(&mut self.failures),
+            exit_code,
         };
         (self.observer)(RunEvent::Ended(summary.clone()));
         Ok(summary)
