@@ -117,7 +117,7 @@ pub struct Settings {
     pub policy: Policy,
     /// So much waiting counts as much as one point of priority.
     pub aging: Duration,
-    /// How much work an agent holds in advance: enough to hide a round trip.
+    /// How much work an agent holds in advance: enough to hide a round trip. None if the order is strict.
     pub look_ahead: Duration,
 }
 
@@ -209,7 +209,7 @@ struct Assigned {
 impl AgentState {
     /// How much the agent may hold in advance, in units of its capacity.
     fn ahead(&self, settings: &Settings) -> f64 {
-        if settings.policy == Policy::Steep {
+        if settings.policy == Policy::Steep || settings.look_ahead.is_zero() {
             return 0.0;
         }
         let look_ahead = settings.look_ahead.as_secs_f64() * 1e3;

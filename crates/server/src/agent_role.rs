@@ -99,6 +99,7 @@ impl AgentRole {
                     for message in messages.drain(..) {
                         match message {
                             Message::Assign { chains, context } => self.assign(chains, &context),
+                            Message::Void(attempts) => self.agent.stop_attempts(&attempts),
                             Message::Cancel(run) => self.agent.cancel(run),
                             Message::Interrupt => self.agent.interrupt(),
                             _ => {}

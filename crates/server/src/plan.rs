@@ -4,7 +4,7 @@ use crate::dagman::DagFiles;
 use catena_model::Name;
 use catena_model::chain::{ProcessChain, TaskResult};
 use catena_model::dagman::DagFile;
-use catena_plan::{DagOptions, DagPlan, PlanCounts, PlanError, PlanOptions, Planner, Program};
+use catena_plan::{DagOptions, DagPlan, Order, PlanCounts, PlanError, PlanOptions, Planner, Program};
 use std::sync::Arc;
 
 /// What is going to be planned.
@@ -25,6 +25,18 @@ pub enum Blueprint {
         /// What is written about it while it runs, if anything.
         files: Option<DagFiles>,
     },
+}
+
+impl Blueprint {
+    /// Whether chains must not be given to agents before others that come before them may turn up.
+    pub(crate) fn is_strict(&self) -> bool {
+        match self {
+            Self::Workflow { options, .. } => options.order != Order::Fifo,
+            Self::Dag { file, options, .. } => {
+                options.order != Order::Fifo || file.nodes.iter().any(|n| n.priority != 0)
+            }
+        }
+    }
 }
 
 /// A plan that is carried out.

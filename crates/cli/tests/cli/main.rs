@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod dagman;
+mod dagrun;
 mod examples;
 mod language;
 mod project;

@@ -311,9 +311,9 @@ impl DagPlan {
             Next::Succeed => self.end_node(g, n, NodeStatus::Done),
             Next::Fail(code) if !stopping => self.fail_node(g, n, code),
             Next::Abort(code) if !stopping => {
-                self.end_node(g, n, if code == 0 { NodeStatus::Done } else { NodeStatus::Error });
                 self.tell(g, n, Happening::Aborted(code));
                 self.abort(g, code);
+                self.end_node(g, n, if code == 0 { NodeStatus::Done } else { NodeStatus::Error });
             }
             Next::Submit | Next::Post | Next::Fail(_) | Next::Abort(_) => {
                 self.end_node(g, n, NodeStatus::Error);

@@ -256,7 +256,7 @@ impl DagPlan {
         }
     }
 
-    /// Ends everything in a DAG at once, but for its FINAL node.
+    /// Stops everything in a DAG but its FINAL node. It ends when all has stopped.
     pub(super) fn abort(&mut self, g: u32, code: i64) {
         let graph = &mut self.graphs[g as usize];
         if graph.aborted.is_some() || graph.stage != Stage::Nodes {
@@ -272,8 +272,8 @@ impl DagPlan {
         let inner: Vec<u32> = (0..).zip(&self.graphs).filter(inner).map(|(h, _)| h).collect();
         for h in inner {
             self.abort(h, 1);
+            self.look_for_end(h);
         }
-        self.look_for_end(g);
     }
 
     /// Nobody wants these steps any more. Those that nobody has asked for yet vanish.

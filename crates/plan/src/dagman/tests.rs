@@ -227,6 +227,8 @@ fn an_abort_stops_what_runs_and_the_final_node_still_comes() {
     let run_it = run(text, &[("A", 3)]);
     assert_eq!(run_it.end_of_dag(), DagEnd { code: 42, failed: 2, futile: 1, aborted: true });
     assert_eq!(run_it.statuses()["B"], NodeStatus::Error);
+    let alone = run("JOB A 1\nJOB B 1\nPARENT A CHILD B\nABORT-DAG-ON A 3 RETURN 42\n", &[("A", 3)]);
+    assert_eq!(alone.end_of_dag().code, 42, "also if nothing else runs");
     let with_final =
         run(&format!("{text}FINAL F 1\nSCRIPT PRE F pre $DAG_STATUS $FAILED_COUNT\n"), &[("A", 3)]);
     assert_eq!(with_final.started, ["A", "B", "F PRE", "F"]);

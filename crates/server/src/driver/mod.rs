@@ -158,6 +158,10 @@ impl<'o> Driver<'o> {
             Blueprint::Workflow { .. } => None,
             Blueprint::Dag { files, .. } => files.take(),
         };
+        let mut settings = Settings::default();
+        if blueprint.is_strict() {
+            settings.look_ahead = Duration::ZERO;
+        }
         let control = replay(&*store, run, blueprint, Settings::default().aging).await?;
         let inbox = bus.subscribe(subject::SCHEDULERS).await;
         Ok(Self {
@@ -165,7 +169,7 @@ impl<'o> Driver<'o> {
             bus,
             inbox,
             observer,
-            scheduler: Scheduler::default(),
+            scheduler: Scheduler::new(settings),
             control,
             context: Arc::new(context),
             live: HashMap::new(),
