@@ -27,7 +27,7 @@ pub(crate) fn is_dagman(path: &Path) -> bool {
 pub(crate) fn read_jobs(source: &SourceArgs) -> Result<Jobs, ExitCode> {
     let path = &source.workflow;
     if is_dagman(path) {
-        return read_dagman(path);
+        return jobs_of_dag(read_dagman(path)?);
     }
     let is = |extension: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
     let read = |parse: fn(&str) -> Result<JobGraph, String>| {
@@ -63,14 +63,16 @@ fn connect(names: Vec<Name>, arcs: &[(u32, u32)]) -> Result<Jobs, String> {
     }
 }
 
-/// Only jobs and sub-DAGs have an order; the other nodes have their place at the beginning or the end.
-fn read_dagman(path: &Path) -> Result<Jobs, ExitCode> {
+/// Reads a DAG file; its problems go to standard error.
+pub(crate) fn read_dagman(path: &Path) -> Result<LoadedDag, ExitCode> {
     let mut loaded = load_dag(path);
     dag_of(&mut loaded);
     show(&loaded.diags, &loaded.sources);
-    if loaded.diags.has_errors() {
-        return Err(ExitCode::from(EXIT_USAGE));
-    }
+    if loaded.diags.has_errors() { Err(ExitCode::from(EXIT_USAGE)) } else { Ok(loaded) }
+}
+
+/// Only jobs and sub-DAGs have an order; the other nodes have their place at the beginning or the end.
+fn jobs_of_dag(loaded: LoadedDag) -> Result<Jobs, ExitCode> {
     let mut numbers = vec![u32::MAX; loaded.dag.nodes.len()];
     let mut names = Vec::new();
     for (place, node) in numbers.iter_mut().zip(&loaded.dag.nodes) {

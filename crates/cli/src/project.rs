@@ -75,9 +75,7 @@ pub(crate) fn load_options(source: &SourceArgs, project: &Config) -> Result<Load
 pub(crate) fn load_source(source: &SourceArgs) -> Result<(Loaded, LoadOptions, Config), String> {
     if is_dagman(&source.workflow) {
         let file = source.workflow.display();
-        return Err(format!(
-            "{file} is a DAG file; `catena run`, `catena check` and `catena prio` take those"
-        ));
+        return Err(format!("{file} is a DAG file; `catena run`, `check`, `prio` and `graph` take those"));
     }
     let project = find_config(&source.workflow)?;
     let options = load_options(source, &project)?;

@@ -2,15 +2,19 @@
 
 use crate::plan::Plan;
 use catena_model::chain::{ProcessChain, RunId, TaskResult};
-use catena_plan::{DagEnd, DagPlan, PlanError};
+use catena_plan::{DagEnd, DagPlan, DagView, NodeStatus, PlanError};
 use catena_schedule::Class;
 use catena_store::{Batch, Counts, Feed, NewChain, NewChains, Run, RunChange, RunState, rank};
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How far apart the first and the last chain of an ordered workflow are in the eyes of other runs, as if they had
 /// been registered so long after each other.
 const ORDER_SPREAD: Duration = Duration::from_mins(1);
+
+/// How many nodes that failed are named.
+const NAMED: usize = 5;
 
 /// A run and its plan.
 pub(crate) struct RunControl {
@@ -164,7 +168,7 @@ impl RunControl {
     /// How the run ends, if nothing more can happen.
     pub(crate) fn verdict(&self, c: &Counts) -> Verdict {
         if let Plan::Dag(plan) = &self.plan {
-            return dag_verdict(plan.view(0).end());
+            return dag_verdict(plan.view(0));
         }
         let blocked = self.plan.counts().waiting;
         let all_planned = self.plan.is_finished() && c.registered == 0;
@@ -206,15 +210,26 @@ impl RunControl {
     }
 }
 
-fn dag_verdict(end: Option<DagEnd>) -> Verdict {
-    let Some(DagEnd { code, failed, futile, aborted }) = end else {
+/// How a DAG ends, with the names of nodes that failed.
+fn dag_verdict(dag: DagView<'_>) -> Verdict {
+    let Some(DagEnd { code, failed, futile, aborted }) = dag.end() else {
         return Verdict { state: RunState::Failed, error: Some("nodes never became ready".to_owned()) };
     };
     if code == 0 {
         return Verdict { state: RunState::Succeeded, error: None };
     }
-    let stopped =
-        if aborted { format!("a node has stopped the DAG, which returns {code}; ") } else { String::new() };
-    let error = format!("{stopped}{failed} nodes failed and {futile} could not run");
+    let nodes = &dag.file().nodes;
+    let failures = dag.statuses().zip(nodes).filter(|(status, _)| *status == NodeStatus::Error);
+    let mut names: Vec<&str> = failures.map(|(_, node)| node.name.as_str()).take(NAMED + 1).collect();
+    if names.len() > NAMED {
+        names[NAMED] = "…";
+    }
+    let mut error = format!("{failed} of {} nodes failed ({})", nodes.len(), names.join(", "));
+    if futile > 0 {
+        let _ = write!(error, ", {futile} could not run");
+    }
+    if aborted {
+        let _ = write!(error, "; a node has stopped the DAG, which returns {code}");
+    }
     Verdict { state: RunState::Failed, error: Some(error) }
 }

@@ -14,6 +14,7 @@ pub async fn all(store: &dyn Store) {
     runs_are_kept_and_changed(store).await;
     chains_are_claimed_by_rank(store).await;
     only_the_live_attempt_commits_and_only_once(store).await;
+    a_failure_can_be_a_result(store).await;
     a_lost_agent_gives_its_chains_back(store).await;
     a_given_chain_is_running_once(store).await;
     pauses_end(store).await;
@@ -133,6 +134,18 @@ async fn only_the_live_attempt_commits_and_only_once(store: &dyn Store) {
         (chain.state, chain.result.as_slice(), chain.ended),
         (ChainState::Succeeded, &b"r"[..], Some(2))
     );
+}
+
+async fn a_failure_can_be_a_result(store: &dyn Store) {
+    let run = new_run(store, "failure").await;
+    add(store, run, 0, "failure", &[0, 0]).await;
+    let claimed = claim(store, "failure", 2, 1).await;
+    assert!(apply_finish(store, finish(claimed[0].attempt, ChainState::Failed)).await);
+    let silent = Finish { result: Vec::new(), ..finish(claimed[1].attempt, ChainState::Failed) };
+    assert!(apply_finish(store, silent).await);
+    assert_eq!(store.counts(run).await.unwrap(), Counts { failed: 2, ..Counts::default() });
+    let unused = store.unused_results(run, 10).await.unwrap();
+    assert_eq!(unused, [(claimed[0].attempt.chain.seq, b"r".to_vec())]);
 }
 
 async fn a_lost_agent_gives_its_chains_back(store: &dyn Store) {

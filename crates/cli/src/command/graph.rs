@@ -1,17 +1,29 @@
 //! `catena graph`
 
-use super::{Outcome, load_valid, print};
-use crate::arguments::{GraphArgs, GraphFormat};
+use super::{EXIT_USAGE, Outcome, load_valid, print};
+use crate::arguments::{GraphArgs, GraphFormat, SourceArgs};
+use crate::jobs::{is_dagman, read_dagman};
 use crate::render::graph::Graph;
 use std::process::ExitCode;
 
+fn read(source: &SourceArgs) -> Result<Graph, ExitCode> {
+    if is_dagman(&source.workflow) {
+        let dag = read_dagman(&source.workflow)?;
+        return Ok(Graph::of_dag(&dag.dag));
+    }
+    let loaded = load_valid(source)?;
+    let Some(workflow) = &loaded.expanded else {
+        eprintln!("error: only workflows can be drawn");
+        return Err(ExitCode::from(EXIT_USAGE));
+    };
+    Ok(Graph::new(workflow, &loaded.library))
+}
+
 pub(crate) fn graph(args: &GraphArgs) -> Outcome {
-    let loaded = match load_valid(&args.source) {
-        Ok(loaded) => loaded,
+    let graph = match read(&args.source) {
+        Ok(graph) => graph,
         Err(code) => return Ok(code),
     };
-    let workflow = loaded.expanded.as_ref().ok_or("only workflows can be drawn")?;
-    let graph = Graph::new(workflow, &loaded.library);
     let extension = args.output.as_ref().and_then(|p| p.extension()).and_then(|e| e.to_str());
     let format = args.format.unwrap_or(match extension {
         Some("dot" | "gv") => GraphFormat::Dot,

@@ -3,10 +3,12 @@
 use super::inspect::{find_run, open, read_definition, wait};
 use super::{Outcome, print};
 use crate::arguments::{Arguments, ReportArgs};
+use crate::jobs::is_dagman;
 use crate::render::graph::{Graph, escape};
 use crate::render::timeline::{self, Bar};
 use crate::time::duration;
 use catena_model::chain::{ProcessChain, TaskFailure, TaskResult};
+use catena_model::dagman::load_dag;
 use catena_model::{Bytes, LoadOptions, moment};
 use catena_server::Definition;
 use catena_store::{ChainFilter, Run, SqliteStore, Store};
@@ -191,8 +193,15 @@ fn page(
     out
 }
 
+/// Larger graphs nobody could read.
+const DRAWN: usize = 400;
+
 /// The graph, if the workflow can still be read.
 fn graph(definition: &Definition) -> Option<String> {
+    if is_dagman(&definition.workflow) {
+        let graph = Graph::of_dag(&load_dag(&definition.workflow).dag);
+        return (graph.nodes.len() <= DRAWN).then(|| graph.to_svg());
+    }
     let options = LoadOptions {
         services: definition.services.clone(),
         macros: definition.macros.clone(),
@@ -201,7 +210,7 @@ fn graph(definition: &Definition) -> Option<String> {
     };
     let loaded = catena_model::load_text(&definition.workflow, &definition.text, &options);
     let graph = Graph::new(loaded.expanded.as_ref()?, &loaded.library);
-    (graph.nodes.len() <= 400).then(|| graph.to_svg())
+    (graph.nodes.len() <= DRAWN).then(|| graph.to_svg())
 }
 
 fn durations(out: &mut String, steps: &BTreeMap<String, Step>) {

@@ -1,6 +1,7 @@
 //! The graph of a workflow: one node per action, edges along data and `dependsOn`.
 
 use crate::render::layout::{Layout, Place, layout};
+use catena_model::dagman::{DagArc, DagFile, DagNode, NodeKind, Submit};
 use catena_model::{Action, Condition, InputSource, Library, Name, Workflow};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -59,6 +60,23 @@ impl Graph {
         b.graph.edges.sort_by_key(|e| (e.from, e.to, e.order_only));
         b.graph.edges.dedup_by_key(|e| (e.from, e.to));
         b.graph
+    }
+
+    /// The graph of a DAG file.
+    pub(crate) fn of_dag(dag: &DagFile) -> Self {
+        let node = |n: &DagNode| Node {
+            name: n.name.clone(),
+            service: match (&n.submit, n.kind) {
+                (_, NodeKind::Final) => "FINAL".to_owned(),
+                (Submit::Named(name), _) => name.to_string(),
+                (Submit::Inline { .. }, _) => String::new(),
+            },
+            loops: 0,
+            over: None,
+            conditional: false,
+        };
+        let edge = |a: &DagArc| Edge { from: a.parent as usize, to: a.child as usize, order_only: a.weak };
+        Self { nodes: dag.nodes.iter().map(node).collect(), edges: dag.arcs.iter().map(edge).collect() }
     }
 }
 
