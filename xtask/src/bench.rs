@@ -268,11 +268,13 @@ impl Bench {
             let _ = writeln!(text, "  join{d}: {{ service: e, after: [wide{d}] }}");
         }
         self.write("diamonds.yaml", &service_workflow(&text))?;
+        self.write("diamonds.dag", &diamonds_dag())?;
         let tasks = 10 * 1002;
         let figures = Self::in_turn(
             tasks,
             &mut [
                 ("Catena", &mut || self.catena(&["diamonds.yaml"])),
+                ("Catena, as a DAG file", &mut || self.catena(&["diamonds.dag"])),
                 ("xargs -P2", &mut || self.xargs(tasks)),
             ],
         )?;
@@ -330,6 +332,24 @@ impl Bench {
 }
 
 /// A short-form workflow that can run `/bin/true` with and without an argument.
+/// Ten times one, a thousand, one, as a DAGMan file.
+fn diamonds_dag() -> String {
+    let mut text = String::from("SUBMIT-DESCRIPTION work {\n  executable = /bin/true\n}\n");
+    for d in 0..10 {
+        let _ = writeln!(text, "JOB fork{d} work\nJOB join{d} work");
+        let wide: Vec<String> = (0..1000).map(|n| format!("wide{d}.{n}")).collect();
+        for node in &wide {
+            let _ = writeln!(text, "JOB {node} work");
+        }
+        let wide = wide.join(" ");
+        let _ = writeln!(text, "PARENT fork{d} CHILD {wide}\nPARENT {wide} CHILD join{d}");
+        if d > 0 {
+            let _ = writeln!(text, "PARENT join{} CHILD fork{d}", d - 1);
+        }
+    }
+    text
+}
+
 fn service_workflow(rest: &str) -> String {
     format!(
         "catena: 1\nservices:\n  - {{id: t, path: /bin/true, parameters: [{{id: n, type: input, cardinality: 1..1, dataType: integer}}]}}\n  - {{id: e, path: /bin/true, parameters: []}}\n{rest}"
