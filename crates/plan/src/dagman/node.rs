@@ -107,14 +107,16 @@ pub(super) enum Next {
 
 /// After the PRE script.
 pub(super) fn after_pre(rules: &NodeRules, options: &DagOptions, code: i64) -> Next {
-    if rules.pre_skip == Some(code) && code != 0 {
+    if code == 0 {
+        return Next::Submit;
+    }
+    if rules.pre_skip == Some(code) {
         return Next::Succeed;
     }
     if let Some(end) = aborts(rules, code) {
         return Next::Abort(end);
     }
     match code {
-        0 => Next::Submit,
         _ if options.always_run_post && rules.post.is_some() => Next::Post,
         code => Next::Fail(code),
     }

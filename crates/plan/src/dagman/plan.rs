@@ -110,8 +110,13 @@ impl DagPlan {
                     self.stirred.remove(&g);
                 }
             } else {
-                return;
+                break;
             }
+        }
+        // Where everything is being stopped, nobody comes to what is left.
+        if self.graphs[0].aborted.is_some() {
+            let left = self.known.values().filter(|(_, results)| results.is_none());
+            self.unwanted.extend(left.map(|(seq, _)| *seq));
         }
     }
 

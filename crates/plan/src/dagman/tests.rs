@@ -181,6 +181,13 @@ fn a_post_script_runs_after_a_failed_pre_script_only_where_that_is_asked_for() {
 }
 
 #[test]
+fn a_pre_script_that_succeeds_stops_nothing() {
+    let run = run("JOB A 1\nSCRIPT PRE A pre\nABORT-DAG-ON A 0\nJOB B 1\nPARENT A CHILD B", &[]);
+    assert_eq!(run.started, ["A PRE", "A"], "but the job that succeeds does");
+    assert_eq!(run.end_of_dag(), DagEnd { code: 0, failed: 0, futile: 0, aborted: true });
+}
+
+#[test]
 fn a_skipped_node_succeeds_without_its_job() {
     let run = run(&format!("{WITH_SCRIPTS}PRE_SKIP A 4\n"), &[("A PRE", 4)]);
     assert_eq!((run.started, run.plan.view(0).end().unwrap().code), (vec![Name::new("A PRE")], 0));

@@ -41,9 +41,7 @@ impl DagFiles {
         for event in events {
             self.dags[event.dag as usize].changed = true;
             self.log(plan.view(event.dag), event, now);
-            if matches!(event.what, Happening::PreStarted | Happening::Submitted { .. }) {
-                self.save_point(plan.view(event.dag), event);
-            }
+            self.save_point(plan.view(event.dag), event);
         }
         for dag in 0..plan.dag_count() {
             self.refresh(dag, plan.view(dag), now, false);
@@ -128,6 +126,14 @@ impl DagFiles {
     fn save_point(&mut self, view: DagView<'_>, event: &DagEvent) {
         let node = &view.file().nodes[event.node as usize];
         let Some(named) = &node.rules().save_point else { return };
+        let starts = match event.what {
+            Happening::PreStarted => true,
+            Happening::Submitted { .. } => node.rules().pre.is_none(),
+            _ => false,
+        };
+        if !starts || view.retries(event.node) > 0 {
+            return;
+        }
         let dag = view.file().path.file_name().unwrap_or_default().to_string_lossy();
         let name = if named.is_empty() { format!("{}-{dag}.save", node.name) } else { named.to_string() };
         let path = if name.contains('/') {

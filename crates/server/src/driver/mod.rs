@@ -511,11 +511,11 @@ impl<'o> Driver<'o> {
 
     fn has_failed_fast(&self) -> bool {
         // A step of a DAG may fail and be tried again.
-        let failed = match self.control.plan() {
+        let has_failed = || match self.control.plan() {
             Plan::Workflow(_) => self.counts.failed > 0,
             Plan::Dag(plan) => plan.view(0).statuses().any(|s| s == NodeStatus::Error),
         };
-        self.fail_fast && failed
+        self.fail_fast && has_failed()
     }
 
     fn wake_paused(&mut self) {
