@@ -122,6 +122,11 @@ fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// The Debian that HTCondor runs in.
+fn debian() -> PathBuf {
+    target().join("htcondor-root")
+}
+
 /// Where the files of a run are; they stay, for whoever wants to know why it failed.
 fn work() -> PathBuf {
     target().join("htcondor-work")
@@ -139,12 +144,20 @@ pub(crate) fn test() -> Result<(), String> {
     // Two at once would share the root and the files of a run.
     let lock = fs::File::create(target().join("htcondor.lock")).map_err(|e| e.to_string())?;
     lock.lock().map_err(|e| e.to_string())?;
-    debian::make(&target().join("htcondor-root"))?;
+    if !debian().exists() {
+        go_inside("make", &[])?;
+    }
+    go_inside("run", &["--net"])
+}
+
+/// Runs this program as the first process of new namespaces.
+fn go_inside(part: &str, namespaces: &[&str]) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut child = Command::new("unshare")
-        .args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"])
+        .args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
+        .args(namespaces)
         .arg(program)
-        .args(["test", "--htcondor", "--inside"])
+        .args(["test", "--htcondor", "--inside", part])
         .stdin(Stdio::piped())
         .spawn()
         .map_err(|e| format!("unshare: {e}"))?;
@@ -152,18 +165,23 @@ pub(crate) fn test() -> Result<(), String> {
     let pipe = child.stdin.take();
     let status = child.wait().map_err(|e| e.to_string())?;
     drop(pipe);
-    if status.success() { Ok(()) } else { Err(format!("Catena and HTCondor differ: {status}")) }
+    if status.success() { Ok(()) } else { Err(format!("cargo xtask test --htcondor: {status}")) }
 }
 
-/// Runs the tests as the first process of its namespaces: when it ends, all that HTCondor has started ends too.
-pub(crate) fn inside() -> Result<(), String> {
+/// Does a part of the work as the first process of its namespaces: when it ends, all that it has started and
+/// mounted goes with it.
+pub(crate) fn inside(part: &str) -> Result<(), String> {
     // The first process of a namespace does not hear the interrupt key. This one ends with the one that started it.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(1);
     });
+    if part == "make" { debian::make(&debian()) } else { compare_all() }
+}
+
+fn compare_all() -> Result<(), String> {
     let _ = fs::remove_dir_all(work());
-    let pool = Pool::start(&target().join("htcondor-root"), &work())?;
+    let pool = Pool::start(&debian(), &work())?;
     println!("{}", pool.version()?);
     let mut tally = Tally::default();
     compare_generated(&pool, &mut tally)?;

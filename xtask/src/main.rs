@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["test", "--htcondor"] => htcondor::test(),
-        ["test", "--htcondor", "--inside"] => htcondor::inside(),
+        ["test", "--htcondor", "--inside", part] => htcondor::inside(part),
         ["test", ref rest @ ..] => test(rest),
         ["bench", ref rest @ ..] => bench::bench(rest),
         ["docs"] => run(Command::new("mdbook").args(["build", "docs"])),

@@ -14,36 +14,24 @@ const MIRROR: &str = "https://deb.debian.org/debian";
 /// HTCondor runs no jobs of root.
 pub(super) const USER: &str = "researcher";
 
-/// Makes the root unless it is there. It gets its name when it is complete, so that one that was interrupted is
-/// never used.
+/// Makes the root, in this process's namespaces. It gets its name when it is complete, so that one that was
+/// interrupted is never used.
 pub(super) fn make(root: &Path) -> Result<(), String> {
-    if root.exists() {
-        return Ok(());
-    }
     println!("making a Debian with HTCondor in {}, once", root.display());
     let new = root.with_extension("new");
     let _ = fs::remove_dir_all(&new);
-    fs::create_dir_all(&new).map_err(|e| format!("{}: {e}", new.display()))?;
-    let sources = apt_sources();
     let settings = said_by("apt-config", &["dump"]);
-    // In namespaces of their own, so that no mount and no service is left when they are interrupted.
-    let isolated = || {
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--pid", "--fork", "--kill-child"]);
-        for (name, value) in proxies(&settings) {
-            command.env(name, value);
-        }
-        command
-    };
-    let mut debootstrap = isolated();
-    debootstrap.args(["debootstrap", "--variant=minbase", "--include=ca-certificates"]);
-    run(debootstrap.arg(format!("--keyring={KEYRING}")).arg("sid").arg(&new).arg(mirror(&sources)))?;
+    let mut debootstrap = Command::new("debootstrap");
+    debootstrap.args(["--variant=minbase", "--include=ca-certificates"]).arg(format!("--keyring={KEYRING}"));
+    debootstrap.envs(proxies(&settings)).arg("sid").arg(&new).arg(mirror(&apt_sources()));
+    run(&mut debootstrap)?;
     let write = |path: &str, text: &str| fs::write(new.join(path), text).map_err(|e| format!("{path}: {e}"));
     let inside = |arguments: &[&str]| {
-        let mut command = isolated();
-        command.arg(format!("--mount-proc={}", new.join("proc").display())).arg("chroot").arg(&new);
-        run(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C"))
+        let mut command = Command::new("chroot");
+        command.arg(&new).args(arguments).envs(proxies(&settings));
+        run(command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C"))
     };
+    run(Command::new("mount").args(["-t", "proc", "proc"]).arg(new.join("proc")))?;
     // Installing it must not start it.
     write("usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n")?;
     inside(&["chmod", "755", "/usr/sbin/policy-rc.d"])?;
