@@ -2,6 +2,7 @@
 
 mod bench;
 mod cluster;
+mod htcondor;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ const SERVERS: [(&str, &str); 4] = [
 
 const HELP: &str = "\
 cargo xtask test            install what tests need and run all of them
+cargo xtask test --htcondor compare with a real HTCondor in place of it (needs root; docs/dagman.md)
 cargo xtask bench local     measure against xargs, make, ninja and others (docs/benchmarks.md)
 cargo xtask bench cluster   measure a cluster with PostgreSQL and NATS; --quick for a tenth of it
 cargo xtask docs            build the book (needs mdbook)
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
+        ["test", "--htcondor"] => htcondor::test(),
+        ["test", "--htcondor", "--inside", part] => htcondor::inside(part),
         ["test", ref rest @ ..] => test(rest),
         ["bench", ref rest @ ..] => bench::bench(rest),
         ["docs"] => run(Command::new("mdbook").args(["build", "docs"])),
@@ -59,8 +63,8 @@ fn root() -> PathBuf {
 
 /// Runs a command in the root of the repository.
 fn run(command: &mut Command) -> Result<(), String> {
-    forget_cargo(command);
     let shown = format!("{command:?}").replace('"', "");
+    forget_cargo(command);
     println!("$ {shown}");
     let status = command.current_dir(root()).status().map_err(|e| format!("{shown}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }

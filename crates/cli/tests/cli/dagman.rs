@@ -104,6 +104,19 @@ fn splices_are_taken_in() {
 }
 
 #[test]
+fn depth_is_where_htcondor_comes_first() {
+    let project = Project::new();
+    let arcs = "PARENT a CHILD b c\nPARENT b CHILD c\n";
+    project.write("x.dag", format!("JOB a s\nJOB b s\nJOB c s\n{arcs}"));
+    assert_eq!(check(&project, 0)["width_by_depth"], json!([1, 1, 1]));
+    project.write("x.dag", format!("JOB a s\nJOB c s\nJOB b s\n{arcs}"));
+    assert_eq!(check(&project, 0)["width_by_depth"], json!([1, 2]));
+    project.write("inner.dag", "JOB c s\n");
+    project.write("x.dag", "JOB a s\nSPLICE i inner.dag\nJOB b s\nPARENT a CHILD b i\nPARENT i CHILD b\n");
+    assert_eq!(check(&project, 0)["width_by_depth"], json!([1, 1, 1]), "spliced nodes come where they are");
+}
+
+#[test]
 fn the_order_of_the_paper_is_printed_and_changes_nothing() {
     let project = five();
     let said: Value =

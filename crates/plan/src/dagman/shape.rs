@@ -3,6 +3,7 @@
 use crate::graph::{Cycle, Dag};
 use catena_model::dagman::{DagFile, LoadedDag, NodeKind};
 use serde::Serialize;
+use std::cmp::Reverse;
 
 /// How large the graph of a DAGMan file is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -49,20 +50,21 @@ pub fn dag_of(loaded: &mut LoadedDag) -> Option<Dag> {
     }
 }
 
-/// For each node the length of the shortest path to it, which is what HTCondor calls its depth.
+/// For each node the length of the path by which a walk comes to it first that goes deep before it goes wide, in
+/// the order in which nodes are defined. That is what HTCondor calls its depth; it is neither the shortest path
+/// nor the longest.
 fn depths(dag: &Dag) -> Vec<u32> {
     let mut depths = vec![u32::MAX; dag.len()];
-    let mut reached: Vec<u32> = (0..dag.len() as u32).filter(|n| dag.parents(*n).is_empty()).collect();
-    let mut depth = 0;
-    while !reached.is_empty() {
-        reached.retain(|n| {
-            let known = &mut depths[*n as usize];
-            let is_new = *known == u32::MAX;
-            *known = depth.min(*known);
-            is_new
-        });
-        reached = reached.iter().flat_map(|n| dag.children(*n)).copied().collect();
-        depth += 1;
+    let sources = (0..dag.len() as u32).rev().filter(|n| dag.parents(*n).is_empty());
+    let mut waiting: Vec<(u32, u32)> = sources.map(|n| (n, 0)).collect();
+    while let Some((node, depth)) = waiting.pop() {
+        if depths[node as usize] == u32::MAX {
+            depths[node as usize] = depth;
+            let known = waiting.len();
+            let children = dag.children(node).iter().filter(|c| depths[**c as usize] == u32::MAX);
+            waiting.extend(children.map(|c| (*c, depth + 1)));
+            waiting[known..].sort_unstable_by_key(|(child, _)| Reverse(*child));
+        }
     }
     depths
 }
