@@ -236,8 +236,8 @@ pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catena_model::Direction;
     use catena_model::chain::{Argument, ArgumentVariable, ChainKey, RunId};
-    use catena_model::{Direction, Resources};
 
     fn chain(output: &Path) -> ProcessChain {
         let argument = Argument {
@@ -247,32 +247,9 @@ mod tests {
             direction: Direction::Output,
             data_type: "string".into(),
         };
-        let task = Executable {
-            id: "t".into(),
-            path: "/bin/true".into(),
-            service_id: "s".into(),
-            arguments: vec![argument],
-            runtime: "other".into(),
-            runtime_args: Vec::new(),
-            retries: None,
-            max_inactivity: None,
-            max_runtime: None,
-            deadline: None,
-            script: None,
-            env: Vec::new(),
-            cache: true,
-            package: None,
-            surroundings: None,
-        };
-        ProcessChain {
-            id: "c".into(),
-            executables: vec![task],
-            required_capabilities: Vec::new(),
-            priority: 0,
-            retries: None,
-            resources: Resources::default(),
-            failure_is_result: false,
-        }
+        let task =
+            Executable { arguments: vec![argument], ..Executable::new("t".into(), "/bin/true".into()) };
+        ProcessChain::new("c".into(), vec![task])
     }
 
     #[test]

@@ -149,7 +149,43 @@ fn is_true(b: &bool) -> bool {
     *b
 }
 
+impl ProcessChain {
+    /// A chain that needs one processor and nothing else.
+    pub fn new(id: Name, executables: Vec<Executable>) -> Self {
+        Self {
+            id,
+            executables,
+            required_capabilities: Vec::new(),
+            priority: 0,
+            retries: None,
+            resources: Resources::default(),
+            failure_is_result: false,
+        }
+    }
+}
+
 impl Executable {
+    /// A program that is started once, without arguments or limits.
+    pub fn new(id: Name, path: Name) -> Self {
+        Self {
+            id,
+            service_id: path.clone(),
+            path,
+            arguments: Vec::new(),
+            runtime: other(),
+            runtime_args: Vec::new(),
+            retries: None,
+            max_inactivity: None,
+            max_runtime: None,
+            deadline: None,
+            script: None,
+            env: Vec::new(),
+            cache: true,
+            package: None,
+            surroundings: None,
+        }
+    }
+
     /// The outputs among the arguments.
     pub fn outputs(&self) -> impl Iterator<Item = &Argument> {
         self.arguments.iter().filter(|a| a.direction == Direction::Output)

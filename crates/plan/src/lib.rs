@@ -3,11 +3,12 @@
 //! - [`Program::new`] resolves the names of a workflow once.
 //! - [`Planner::new`] starts planning; [`Planner::next_chain`] gives what can run now.
 //! - [`Planner::chain_succeeded`] takes results in and makes more chains possible.
+//! - [`DagPlan`] does the same for DAGMan files, whose nodes have scripts, retries and limits.
 //! - [`prio_order`] and its like say which of the jobs of a [`Dag`] should come first.
 //!
 //! Planning is deterministic: the same results in the same order, taken in between the same chains, give
 //! the same chains. A planner is therefore never saved; it is rebuilt by replaying the results that the
-//! store has kept (see `docs/decisions/0002-replay.md`).
+//! store has kept (see `docs/decisions/0002-replay.md`). A [`DagPlan`] is told of the chains that are known.
 
 mod dagman;
 mod graph;

@@ -231,15 +231,7 @@ mod tests {
     }
 
     fn live(number: u32, sent: i64) -> Live {
-        let chain = ProcessChain {
-            id: "c".into(),
-            executables: Vec::new(),
-            required_capabilities: Vec::new(),
-            priority: 0,
-            retries: None,
-            resources: Resources::default(),
-            failure_is_result: false,
-        };
+        let chain = ProcessChain::new("c".into(), Vec::new());
         Live::new(number, 0, Class::of(&chain).key(), 0, Arc::new(chain), sent)
     }
 

@@ -116,15 +116,7 @@ fn number(name: &Name) -> usize {
 }
 
 fn chain() -> Arc<ProcessChain> {
-    Arc::new(ProcessChain {
-        id: "c".into(),
-        executables: Vec::new(),
-        required_capabilities: Vec::new(),
-        priority: 0,
-        retries: None,
-        resources: Resources { cpus: 1000, ..Resources::default() },
-        failure_is_result: false,
-    })
+    Arc::new(ProcessChain::new("c".into(), Vec::new()))
 }
 
 fn attempt(seq: usize, number: u32) -> Attempt {

@@ -1,21 +1,21 @@
 //! `catena run` and `catena retry`: an instance in this process, with all roles.
 
+use super::dag::run_dag;
 use super::inspect::{find_run, read_definition};
 use super::{EXIT_CANCELLED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Outcome, show_problems};
 use crate::arguments::{AgentArgs, Arguments, DagArgs, RetryArgs, RunArgs, ShowArgs};
 use crate::display::Display;
-use crate::jobs::{is_dagman, show};
+use crate::jobs::is_dagman;
 use crate::project::{find_config, load_source};
 use crate::remote::Server;
 use catena_agent::{AgentConfig, Cache, Mode, Roster, end_leftovers};
 use catena_bus::LocalBus;
 use catena_model::chain::RunId;
-use catena_model::dagman::{DagFile, NodeKind, Submit};
 use catena_model::{Loaded, Name, Resources, parse_bytes};
-use catena_plan::{DagOptions, Program};
+use catena_plan::Program;
 use catena_server::{
-    AgentRole, AgentSettings, Blueprint, Config, DagFiles, Definition, Driver, OpenDag, Rescue, RunSummary,
-    StateDirectory, StopWish, open_dag, publish_results, retire_rescues,
+    AgentRole, AgentSettings, Blueprint, Config, DagFiles, Definition, Driver, OpenDag, RunSummary,
+    StateDirectory, StopWish, publish_results,
 };
 use catena_store::{NewRun, Run, RunState, Store};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ struct Session<'a> {
 }
 
 /// A workflow that is ready to run. The document it was read from is not kept: it may be large.
-struct Work {
+pub(super) struct Work {
     name: String,
     definition: Definition,
     fingerprint: String,
@@ -67,7 +67,7 @@ impl Work {
         Ok(Self { name, definition, fingerprint, kind, directory, priority })
     }
 
-    fn of_dag(dag: OpenDag, definition: Definition) -> Self {
+    pub(super) fn of_dag(dag: OpenDag, definition: Definition) -> Self {
         let path = &definition.workflow;
         Self {
             name: default_name(path),
@@ -106,74 +106,7 @@ pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
     start(args, arguments, Work::new(loaded, definition)?, project)
 }
 
-/// Runs a DAG file, from its newest rescue file unless told otherwise.
-fn run_dag(args: &RunArgs, arguments: &Arguments) -> Outcome {
-    let path = absolute(&args.source.workflow)?;
-    let rescue = match &args.dag.rescue {
-        Some(file) => Rescue::File(absolute(file)?),
-        None if args.new => Rescue::Nothing,
-        None => Rescue::Newest,
-    };
-    let mut dag = open_dag(&path, &rescue);
-    show(&dag.loaded.diags, &dag.loaded.sources);
-    if dag.loaded.diags.has_errors() {
-        return Ok(ExitCode::from(EXIT_USAGE));
-    }
-    dag = dag.usable()?;
-    warn_about(&dag.loaded.dag)?;
-    if args.new && args.dry_run.is_none() {
-        retire_rescues(&path).map_err(|e| format!("a rescue file cannot be renamed: {e}"))?;
-    }
-    let DagArgs { max_jobs, max_pre, max_post, .. } = args.dag;
-    let definition = Definition {
-        workflow: path.clone(),
-        out: absolute(&args.out)?,
-        order: args.order.name().to_owned(),
-        ..Definition::default()
-    };
-    dag.options = DagOptions {
-        max_jobs: max_jobs.unwrap_or(dag.options.max_jobs),
-        max_pre: max_pre.unwrap_or(dag.options.max_pre),
-        max_post: max_post.unwrap_or(dag.options.max_post),
-        order: definition.order(),
-        ..dag.options
-    };
-    if let Some(rescue) = &dag.rescue {
-        eprintln!("going on from {}", rescue.display());
-    }
-    start(args, arguments, Work::of_dag(dag, definition), find_config(&path)?)
-}
-
-/// What is better said before anything runs: descriptions that are not there, and what is not done as HTCondor does it.
-fn warn_about(dag: &DagFile) -> Result<(), String> {
-    let mut waits = vec![false; dag.nodes.len()];
-    for arc in &dag.arcs {
-        waits[arc.child as usize] = true;
-    }
-    let mut missing = Vec::new();
-    for (node, waits) in dag.nodes.iter().zip(waits) {
-        let Submit::Named(name) = &node.submit else { continue };
-        let path = node.directory.join(name.as_str());
-        if node.noop || node.done || dag.descriptions.contains_key(name) || path.is_file() {
-            continue;
-        }
-        // A file that is not there yet can still be made by a script or by a node before.
-        if waits || node.rules().pre.is_some() {
-            eprintln!("warning: {} of node {} does not exist yet", path.display(), node.name);
-        } else {
-            missing.push(format!("{} of node {} does not exist", path.display(), node.name));
-        }
-    }
-    if dag.nodes.iter().any(|n| n.kind == NodeKind::Provisioner) {
-        eprintln!("warning: other nodes do not wait for what the PROVISIONER node provides");
-    }
-    if dag.nodes.iter().any(|n| n.rules().hold.is_some()) {
-        eprintln!("warning: HOLD scripts never run, because no job is ever held");
-    }
-    if missing.is_empty() { Ok(()) } else { Err(missing.join("\nerror: ")) }
-}
-
-fn start(args: &RunArgs, arguments: &Arguments, work: Work, project: Config) -> Outcome {
+pub(super) fn start(args: &RunArgs, arguments: &Arguments, work: Work, project: Config) -> Outcome {
     let pretend = args.dry_run.is_some();
     let session =
         Session { work, project, agent: &args.agent, show: args.show, pretend, new: args.new, retry: None };
@@ -229,7 +162,7 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
     session.start(&arguments.state)
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, String> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 

@@ -163,30 +163,12 @@ fn chain(
         }
     };
     let task = Executable {
-        id: id.clone(),
-        service_id: program.clone(),
-        path: program,
         arguments: arguments.into_iter().enumerate().map(argument).collect(),
-        runtime: Name::new_static("other"),
-        runtime_args: Vec::new(),
-        retries: None,
-        max_inactivity: None,
-        max_runtime: None,
-        deadline: None,
-        script: None,
         env,
         // What a job does besides its streams is not known, so its result cannot be kept for later.
         cache: false,
-        package: None,
         surroundings: Some(Box::new(surroundings)),
+        ..Executable::new(id.clone(), program)
     };
-    ProcessChain {
-        id,
-        executables: vec![task],
-        required_capabilities: Vec::new(),
-        priority: 0,
-        retries: None,
-        resources: Resources::default(),
-        failure_is_result: true,
-    }
+    ProcessChain { failure_is_result: true, ..ProcessChain::new(id, vec![task]) }
 }
