@@ -4,7 +4,7 @@ use crate::arguments::SourceArgs;
 use crate::command::{EXIT_USAGE, load_valid};
 use crate::render::graph::Graph;
 use catena_model::dagman::{LoadedDag, NodeKind, load_dag};
-use catena_model::import::{JobGraph, read_dax, read_wfformat};
+use catena_model::import::{Trace, read_dax, read_pegasus, read_wfformat};
 use catena_model::{Diagnostics, Name, Sources, read_text};
 use catena_plan::{Cycle, Dag, dag_of};
 use std::path::Path;
@@ -29,23 +29,31 @@ pub(crate) fn read_jobs(source: &SourceArgs) -> Result<Jobs, ExitCode> {
     if is_dagman(path) {
         return jobs_of_dag(read_dagman(path)?);
     }
-    let is = |extension: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
-    let read = |parse: fn(&str) -> Result<JobGraph, String>| {
-        let graph =
-            read_text(path).and_then(|text| parse(&text).map_err(|e| format!("{}:{e}", path.display())));
-        graph.and_then(|g| connect(g.jobs, &g.arcs)).map_err(|e| usage(&e))
-    };
-    if is("xml") || is("dax") {
-        return read(read_dax);
-    }
-    if is("json") && read_text(path).is_ok_and(|text| text.contains("\"schemaVersion\"")) {
-        return read(read_wfformat);
+    if let Some(trace) = read_trace(path) {
+        let jobs = |trace: Trace| connect(trace.jobs.into_iter().map(|j| j.id).collect(), &trace.arcs);
+        return trace.and_then(jobs).map_err(|e| usage(&e));
     }
     let loaded = load_valid(source)?;
     let workflow = loaded.expanded.as_ref().ok_or_else(|| usage("only workflows have an order"))?;
     let graph = Graph::new(workflow, &loaded.library);
     let arcs: Vec<(u32, u32)> = graph.edges.iter().map(|e| (e.from as u32, e.to as u32)).collect();
     connect(graph.nodes.into_iter().map(|n| n.name).collect(), &arcs).map_err(|e| usage(&e))
+}
+
+/// Reads a workflow that another system has recorded: DAX, WfFormat or Pegasus 5. `None` if it is something else.
+pub(crate) fn read_trace(path: &Path) -> Option<Result<Trace, String>> {
+    let is = |extension: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
+    let text = read_text(path).ok()?;
+    let read: fn(&str) -> Result<Trace, String> = if is("xml") || is("dax") {
+        read_dax
+    } else if is("json") && text.contains("\"schemaVersion\"") {
+        read_wfformat
+    } else if (is("yml") || is("yaml")) && text.lines().any(|l| l.starts_with("pegasus:")) {
+        read_pegasus
+    } else {
+        return None;
+    };
+    Some(read(&text).map_err(|e| format!("{}:{e}", path.display())))
 }
 
 fn usage(message: &str) -> ExitCode {
