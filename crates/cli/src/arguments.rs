@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 use catena_plan::Order;
+use catena_simulate::PolicyName;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Prio(PrioArgs),
     /// Write a DAGMan file with the shape of a published workflow
     Generate(GenerateArgs),
+    /// Execute workflows in virtual time: how long, on how many nodes, with which policy
+    Simulate(SimulateArgs),
     /// Write a workflow in another form
     Convert(ConvertArgs),
     /// List runs
@@ -610,6 +613,43 @@ impl From<OrderName> for Order {
             OrderName::Auto => Order::Auto,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// Workflows with known runtimes: Pegasus DAX or YAML, WfFormat; or DAG files
+    #[arg(required = true, value_name = "WORKFLOW")]
+    pub(crate) workflows: Vec<PathBuf>,
+    /// Where it runs: the model of the experiments with ADAGE, with shared storage or with data on the nodes
+    #[arg(long, value_enum, default_value = "adage")]
+    pub(crate) cluster: ClusterModel,
+    /// How many nodes there are
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4,8,16,32,64")]
+    pub(crate) nodes: Vec<usize>,
+    /// Who runs what: fcfs, steep, min-min, max-min, heft, adage, catena
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "catena")]
+    pub(crate) policy: Vec<PolicyName>,
+    /// How often what is random is tried
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seeds: u64,
+    /// How long jobs take whose file does not say so, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    pub(crate) runtime: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+}
+
+/// A cluster that is known by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClusterModel {
+    /// Nodes of one slot, and storage that all share
+    Adage,
+    /// The same nodes, with data where they were made or read
+    AdageLocal,
 }
 
 #[derive(Debug, Args)]

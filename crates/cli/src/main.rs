@@ -4,6 +4,7 @@ mod arguments;
 mod command;
 mod display;
 mod jobs;
+mod parallel;
 mod project;
 mod remote;
 mod render;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Command::Graph(a) => command::graph::graph(a),
         Command::Prio(a) => command::prio::prio(a),
         Command::Generate(a) => command::generate::generate(a),
+        Command::Simulate(a) => command::simulate::simulate(a),
         Command::Convert(a) => command::convert::convert(a),
         Command::List(a) => command::inspect::list(a, &arguments),
         Command::Status(a) => command::inspect::status(a, &arguments),

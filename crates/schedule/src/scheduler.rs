@@ -488,7 +488,7 @@ impl Scheduler {
 
     /// Asks for chains back that wait behind others while an agent that could run them is idle.
     fn recall(&mut self, claimed: &BTreeMap<Name, u64>, commands: &mut Vec<Command>) {
-        if self.settings.policy == Policy::Steep {
+        if self.settings.policy == Policy::Steep || self.settings.look_ahead.is_zero() {
             return;
         }
         for kind in 0..self.kinds.len() {

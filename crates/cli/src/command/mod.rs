@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod cluster;
 pub(crate) mod control;
 pub(crate) mod convert;
+mod dag;
 pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod inspect;
@@ -15,6 +16,7 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod settings;
+pub(crate) mod simulate;
 
 use crate::arguments::{Arguments, SourceArgs};
 use crate::project::load_source;

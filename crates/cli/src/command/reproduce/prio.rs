@@ -3,18 +3,16 @@
 
 use crate::arguments::{PaperDag, PrioEvaluationArgs};
 use crate::command::{Outcome, print};
+use crate::parallel;
 use crate::render::plot::{self, Curve, Labels};
 use crate::time::duration;
 use catena_plan::{Dag, eligible_gain, prio_order};
 use catena_simulate::batch::{Choice, Grid, Metrics, RatioInterval, ratio_interval};
 use catena_simulate::generate;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::fmt::Write;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The size of the smallest dag, for which as many runs are made as in the paper.
 const AIRSN_JOBS: usize = 773;
@@ -135,43 +133,23 @@ fn write(args: &PrioEvaluationArgs, file: &str, text: &str) -> Result<(), String
 fn evaluate(args: &PrioEvaluationArgs, name: &str, dag: &Dag, prio: &[u32], q: usize) -> Vec<Cell> {
     let grid: Vec<(i32, i32)> =
         args.bit.iter().flat_map(|bit| args.bs.iter().map(move |bs| (*bit, *bs))).collect();
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {eta}");
-    let bar = ProgressBar::new((grid.len() * 2) as u64).with_message(name.to_owned());
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(500));
-    let next = AtomicUsize::new(0);
-    let samples: Mutex<Vec<[Vec<Metrics>; 2]>> = Mutex::new(vec![[Vec::new(), Vec::new()]; grid.len()]);
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let task = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((bit, bs)) = grid.get(task / 2) else { return };
-                    let choice =
-                        if task.is_multiple_of(2) { Choice::Order(prio.to_vec()) } else { Choice::Fifo };
-                    let mut simulated = Grid::new(dag, choice, 10f64.powi(*bit), 2f64.powi(*bs));
-                    let seed = |sample: u64| args.seed ^ ((task as u64) << 40) ^ (sample << 20);
-                    let own: Vec<Metrics> =
-                        (0..args.p).map(|sample| simulated.sample(q, seed(sample.into()))).collect();
-                    if let Ok(mut all) = samples.lock() {
-                        all[task / 2][task % 2] = own;
-                    }
-                    bar.inc(1);
-                }
-            });
-        }
+    let halves: Vec<(usize, bool)> = (0..grid.len()).flat_map(|cell| [(cell, true), (cell, false)]).collect();
+    let samples: Vec<Vec<Metrics>> = parallel::map(name, &halves, |task, (cell, is_prio)| {
+        let (bit, bs) = grid[*cell];
+        let choice = if *is_prio { Choice::Order(prio.to_vec()) } else { Choice::Fifo };
+        let mut simulated = Grid::new(dag, choice, 10f64.powi(bit), 2f64.powi(bs));
+        let seed = |sample: u64| args.seed ^ ((task as u64) << 40) ^ (sample << 20);
+        (0..args.p).map(|sample| simulated.sample(q, seed(sample.into()))).collect()
     });
-    bar.finish_and_clear();
-    let samples = samples.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let ratio = |[prio, fifo]: &[Vec<Metrics>; 2], of: fn(&Metrics) -> f64| {
+    let ratio = |both: &[Vec<Metrics>], of: fn(&Metrics) -> f64| {
         let values = |samples: &[Metrics]| samples.iter().map(of).collect::<Vec<f64>>();
-        ratio_interval(&values(prio), &values(fifo))
+        ratio_interval(&values(&both[0]), &values(&both[1]))
     };
-    let cell = |((bit, bs), both): (&(i32, i32), &[Vec<Metrics>; 2])| {
+    let cell = |((bit, bs), both): (&(i32, i32), &[Vec<Metrics>])| {
         let ratios = [ratio(both, |m| m.time), ratio(both, |m| m.stalling), ratio(both, |m| m.utilisation)];
         Cell { bit: *bit, bs: *bs, ratios }
     };
-    grid.iter().zip(&samples).map(cell).collect()
+    grid.iter().zip(samples.chunks(2)).map(cell).collect()
 }
 
 fn write_table(args: &PrioEvaluationArgs, name: &str, cells: &[Cell]) -> Result<(), String> {
