@@ -49,7 +49,12 @@ impl RunControl {
     /// A run whose planner has used so many results, of so many tasks and cached tasks.
     pub(crate) fn new(run: Run, plan: Plan, used: u64, tasks: (u64, u64), aging: Duration) -> Self {
         let fed_after = plan.chain_count();
-        Self { run, plan, plan_failure: None, used, tasks, fed: Vec::new(), fed_after, priority: None, aging }
+        // Whoever submits a workflow may want another priority than it says. The nodes of a DAG have their own.
+        let priority = match plan {
+            Plan::Workflow(_) => Some(run.priority),
+            Plan::Dag(_) => None,
+        };
+        Self { run, plan, plan_failure: None, used, tasks, fed: Vec::new(), fed_after, priority, aging }
     }
 
     pub(crate) fn id(&self) -> RunId {
