@@ -118,6 +118,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("look", "how often every role looks into the store, whatever messages say"),
     ("scheduler.policy", "catena, steep, min-min or max-min"),
     ("scheduler.aging", "so much waiting counts as much as one point of priority"),
+    ("scheduler.look-ahead", "so much work agents hold in advance; 0s keeps priorities strict"),
     ("http.listen", "the address of the HTTP interface"),
     ("http.maxRequest", "the largest request, such as 64 MiB"),
     ("http.open", "serve without tokens; only on the loopback device"),
@@ -253,6 +254,7 @@ impl Config {
             "look" => self.look = duration()?,
             "scheduler.policy" => self.scheduler.policy = text()?.parse().map_err(fail)?,
             "scheduler.aging" => self.scheduler.aging = duration()?,
+            "scheduler.look-ahead" => self.scheduler.look_ahead = duration()?,
             "http.listen" => self.listen = text()?,
             "http.maxRequest" => self.max_request = bytes()?,
             "http.open" => self.open = flag()?,
@@ -488,7 +490,7 @@ mod tests {
     fn a_whole_configuration_is_read() {
         let config = read(
             "roles: [http, scheduler]\nstore: postgres://localhost/catena\nbus:\n  url: nats://a,nats://b\n  prefix: lab\n\
-             lease: 10s\nscheduler: {policy: min-min, aging: 1m}\nagent: {cpus: 2, gpus: 1, capabilities: [gpu]}\n\
+             lease: 10s\nscheduler: {policy: min-min, aging: 1m, look-ahead: 0s}\nagent: {cpus: 2, gpus: 1, capabilities: [gpu]}\n\
              fleet:\n  setups:\n    - {id: small, provides: [x], max: 4, bootDelay: 2s, cpus: 2}\n  pools:\n    - {capabilities: [x], max: 2}\n",
         )
         .unwrap();
