@@ -92,6 +92,6 @@ mod tests {
         assert_eq!((trace.jobs[0].runtime, trace.jobs[0].cores, &trace.arcs[..]), (12.0, 2.0, &[(0, 1)][..]));
         assert_eq!(trace.files[0].size, 10);
         assert!(read_pegasus("jobs: []\njobDependencies: [{ id: x }]").unwrap_err().contains("no job `x`"));
-        assert!(read_pegasus("a: [").unwrap_err().starts_with("1:"));
+        assert!(read_pegasus("a: [").unwrap_err().starts_with("2:1: "));
     }
 }

@@ -100,49 +100,53 @@ impl Adage {
         }
     }
 
-    /// A node that has more than its neighbours gives half of its queue, the least urgent first.
+    /// A node that has more to do than its neighbours gives some of it away.
     fn balance(&mut self, node: u32, now: f64, world: &World<'_>) {
-        let n = self.nodes.len() as u64;
-        let queue = &self.nodes[node as usize];
-        let mut given = false;
-        if queue.tasks.len() > 1 {
-            let load = queue.load;
-            let neighbours: Vec<u32> =
-                (0..n.isqrt()).map(|_| self.random.below(n) as u32).filter(|other| *other != node).collect();
-            let least = neighbours.iter().copied().min_by_key(|o| self.nodes[*o as usize].load);
-            let most_loaded = neighbours.iter().all(|o| self.nodes[*o as usize].load <= load);
-            if let Some(to) = least.filter(|_| most_loaded) {
-                let half = queue.tasks.len() / 2;
-                let candidates: Vec<u32> = queue.tasks.iter().map(|(_, Reverse(t))| *t).collect();
-                let mut left = half;
-                for task in candidates {
-                    if left == 0 {
-                        break;
-                    }
-                    if self.copies[task as usize] < COPIES && !world.started[task as usize] {
-                        self.copies[task as usize] += 1;
-                        self.enqueue(task, to, now);
-                        left -= 1;
-                        given = true;
-                    }
-                }
-            }
-        }
+        let given = self.neighbour(node).is_some_and(|to| self.give(node, to, now, world));
         let queue = &mut self.nodes[node as usize];
         queue.wait = if given { 1.0 } else { (queue.wait * 2.0).min(LONGEST_WAIT) };
         queue.next = now + queue.wait;
     }
 
-    fn validate(&mut self, now: f64, world: &World<'_>) {
-        for node in 0..self.nodes.len() {
-            let gone: Vec<_> =
-                self.nodes[node].tasks.iter().filter(|(_, t)| world.started[t.0 as usize]).copied().collect();
-            for key in gone {
-                self.nodes[node].tasks.remove(&key);
-                self.nodes[node].load -= self.length[key.1.0 as usize];
-            }
-            for (_, Reverse(task)) in &self.nodes[node].tasks {
-                self.alive_until[*task as usize] = now + EXPIRY;
+    /// The least loaded of some random nodes, if none of them has more to do than this one.
+    fn neighbour(&mut self, node: u32) -> Option<u32> {
+        let Queue { tasks, load, .. } = &self.nodes[node as usize];
+        if tasks.len() < 2 {
+            return None;
+        }
+        let n = self.nodes.len() as u64;
+        let others = (0..n.isqrt()).map(|_| self.random.below(n) as u32).filter(|other| *other != node);
+        let others: Vec<(u64, u32)> = others.map(|o| (self.nodes[o as usize].load, o)).collect();
+        let is_most = others.iter().all(|(other, _)| other <= load);
+        others.into_iter().min_by_key(|(load, _)| *load).filter(|_| is_most).map(|(_, other)| other)
+    }
+
+    /// Gives copies of half of a queue, the least urgent first. Returns whether there were any to give.
+    fn give(&mut self, from: u32, to: u32, now: f64, world: &World<'_>) -> bool {
+        let queue = &self.nodes[from as usize].tasks;
+        let may_go = |t: &u32| self.copies[*t as usize] < COPIES && !world.started[*t as usize];
+        let half = queue.len() / 2;
+        let gift: Vec<u32> = queue.iter().map(|(_, Reverse(t))| *t).filter(may_go).take(half).collect();
+        for task in &gift {
+            self.copies[*task as usize] += 1;
+            self.enqueue(*task, to, now);
+        }
+        !gift.is_empty()
+    }
+
+    /// Drops what has ended from all queues, and counts the rest as looked after.
+    fn validate(&mut self, now: f64) {
+        let Self { nodes, shared, alive_until, length, .. } = self;
+        for queue in nodes {
+            queue.tasks.retain(|(_, Reverse(task))| {
+                let open = shared.contains(task);
+                if !open {
+                    queue.load -= length[*task as usize];
+                }
+                open
+            });
+            for (_, Reverse(task)) in &queue.tasks {
+                alive_until[*task as usize] = now + EXPIRY;
             }
         }
     }
@@ -193,7 +197,7 @@ impl Strategy for Adage {
 
     fn start(&mut self, now: f64, world: &World<'_>) -> Vec<(u32, u32)> {
         if now >= self.next_validation {
-            self.validate(now, world);
+            self.validate(now);
             self.next_validation += VALIDATION;
         }
         if now >= self.next_balance {
