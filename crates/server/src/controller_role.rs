@@ -86,7 +86,7 @@ impl ControllerRole {
                 }
                 Err(e) => eprintln!("{e}"),
             }
-            if self.adopt || !self.dirty.is_empty() {
+            if (self.adopt || !self.dirty.is_empty()) && !*stop.borrow() {
                 continue;
             }
             tokio::select! {

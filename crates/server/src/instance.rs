@@ -109,8 +109,36 @@ pub struct InstanceSetup {
     pub fleet: Option<FleetSetup>,
 }
 
-/// Runs an instance until it is asked to stop.
-pub async fn serve(setup: InstanceSetup, mut stop: watch::Receiver<bool>) -> Result<(), StoreError> {
+/// How long its roles may take to stop. What is unfinished then, others finish: an instance may die at any time.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long a farewell to the store may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Runs an instance until it is asked to stop. Then it ends soon, whether or not store and bus answer.
+pub async fn serve(setup: InstanceSetup, stop: watch::Receiver<bool>) -> Result<(), StoreError> {
+    let membership = setup.store.clone().map(|store| (store, setup.id.clone()));
+    let result = tokio::select! {
+        ended = play(setup, stop.clone()) => ended,
+        () = overdue(stop) => Ok(()),
+    };
+    if let Some((store, id)) = membership {
+        // What it had is free at once.
+        let _ = tokio::time::timeout(FAREWELL, store.resign(&id)).await;
+    }
+    result
+}
+
+/// Waits until the roles should have stopped long ago.
+async fn overdue(mut stop: watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        // Nobody can ask any more.
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(GRACE).await;
+}
+
+/// Plays the roles of an instance.
+async fn play(setup: InstanceSetup, mut stop: watch::Receiver<bool>) -> Result<(), StoreError> {
     let mut tasks: JoinSet<Result<(), StoreError>> = JoinSet::new();
     let has = |role| setup.roles.contains(&role);
     if let Some(agent) = setup.agent {
@@ -159,10 +187,6 @@ pub async fn serve(setup: InstanceSetup, mut stop: watch::Receiver<bool>) -> Res
         if let Some(fleet) = setup.fleet {
             tasks.spawn(FleetRole::new(member.clone(), fleet).await.run(stop.clone()));
         }
-        let result = wait(&mut tasks, stop).await;
-        // What it had is free at once.
-        let _ = tokio::time::timeout(Duration::from_secs(2), store.resign(&setup.id)).await;
-        return result;
     }
     wait(&mut tasks, stop).await
 }

@@ -95,8 +95,8 @@ impl Cluster {
     }
 
     /// Sends a signal to it.
-    pub fn signal(&self, name: &str, signal: Signal) {
-        if let Some(instance) = self.instances.get(name) {
+    pub fn signal(&mut self, name: &str, signal: Signal) {
+        if let Some(instance) = self.instances.get_mut(name) {
             instance.signal(signal);
         }
     }

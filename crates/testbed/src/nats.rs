@@ -62,6 +62,11 @@ impl Nats {
         self.port
     }
 
+    /// Makes it silent: it neither answers nor goes away.
+    pub fn freeze(&mut self) {
+        self.server.freeze();
+    }
+
     /// Kills it.
     pub fn kill(&mut self) {
         self.server.kill();

@@ -105,6 +105,11 @@ impl Postgres {
         Err(TestbedError::Start { what: format!("database {name}"), detail })
     }
 
+    /// Makes it silent: it neither answers nor goes away.
+    pub fn freeze(&mut self) {
+        self.server.freeze();
+    }
+
     /// Kills it.
     pub fn kill(&mut self) {
         self.server.kill();

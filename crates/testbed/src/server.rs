@@ -33,12 +33,17 @@ pub enum TestbedError {
     Io(#[from] std::io::Error),
 }
 
+/// Between two questions the machine has stood still if more time has passed.
+const STANDSTILL: Duration = Duration::from_secs(2);
+
 /// A command that can be started again and again.
 pub struct Server {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     log: PathBuf,
     child: Option<Child>,
+    /// Children of it whose clock stands still.
+    frozen: Vec<Pid>,
     /// Ends it in an orderly way.
     farewell: Signal,
 }
@@ -69,7 +74,14 @@ impl Server {
         log: &Path,
         farewell: Signal,
     ) -> Result<Self, TestbedError> {
-        let mut server = Self { arguments, environment, log: log.to_path_buf(), child: None, farewell };
+        let mut server = Self {
+            arguments,
+            environment,
+            log: log.to_path_buf(),
+            child: None,
+            frozen: Vec::new(),
+            farewell,
+        };
         server.spawn()?;
         Ok(server)
     }
@@ -116,24 +128,55 @@ impl Server {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Sends it a signal.
-    pub fn signal(&self, signal: Signal) {
+    /// Sends it a signal, if it still runs.
+    pub fn signal(&mut self, signal: Signal) {
+        // Whoever has the number of a process that has ended is none of our business.
+        if !self.is_alive() {
+            return;
+        }
         if let Some(pid) = self.pid().and_then(|p| Pid::from_raw(p as i32)) {
             let _ = rustix::process::kill_process(pid, signal);
         }
     }
 
+    /// Stops the clock for it and its children: it neither answers nor goes away, until it is killed.
+    pub fn freeze(&mut self) {
+        self.signal(Signal::STOP);
+        let Some(pid) = self.pid() else { return };
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|c| Pid::from_raw(c.parse().ok()?));
+        self.frozen.extend(children);
+        self.signal_frozen(Signal::STOP);
+    }
+
+    fn signal_frozen(&self, signal: Signal) {
+        for child in &self.frozen {
+            let _ = rustix::process::kill_process(*child, signal);
+        }
+    }
+
+    /// Whoever is to end has to be awake.
+    fn thaw(&mut self) {
+        self.signal(Signal::CONT);
+        self.signal_frozen(Signal::CONT);
+        self.frozen.clear();
+    }
+
     /// Kills it, as a failing machine would.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
+        if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();
         }
+        self.thaw();
+        self.child = None;
     }
 
     /// Stops it in an orderly way, or kills it if it does not want to.
     pub fn stop(&mut self) {
         self.signal(self.farewell);
+        self.thaw();
         let start = Instant::now();
         while self.is_alive() && start.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(5));
@@ -168,17 +211,20 @@ pub fn free_port() -> u16 {
     listener.map_or(0, |a| a.port())
 }
 
-/// Asks again and again until there is an answer.
+/// Asks again and again until there is an answer. Time in which the machine stood still does not count, for nobody
+/// could do anything then.
 pub fn wait_until<T>(patience: Duration, mut answer: impl FnMut() -> Option<T>) -> Option<T> {
-    let start = Instant::now();
+    let (mut waited, mut last) = (Duration::ZERO, Instant::now());
     loop {
         if let Some(answer) = answer() {
             return Some(answer);
         }
-        if start.elapsed() > patience {
+        if waited > patience {
             return None;
         }
         std::thread::sleep(Duration::from_millis(10));
+        waited += last.elapsed().min(STANDSTILL);
+        last = Instant::now();
     }
 }
 

@@ -24,6 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// How long an orderly stop may take: longer than roles, tasks and farewells need at most.
+const STOP_WITHIN: Duration = Duration::from_secs(15);
+
 pub(crate) fn serve(args: &ServeArgs, arguments: &Arguments) -> Outcome {
     let (mut config, file) = instance_config(&args.config)?;
     if let Some(roles) = &args.roles {
@@ -76,7 +79,10 @@ impl Starter<'_> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
         let stop = watch_signals()?;
-        runtime.block_on(self.run(stop))
+        let outcome = runtime.block_on(self.run(stop));
+        // A name that is being looked up, or a request that nobody answers, is not worth waiting for.
+        runtime.shutdown_background();
+        outcome
     }
 
     async fn run(self, mut stop: watch::Receiver<bool>) -> Outcome {
@@ -328,18 +334,27 @@ fn started() -> u64 {
     now.map_or(0, |d| d.as_millis() as u64) << 16
 }
 
-/// The first signal stops in an orderly way, the second at once.
+/// The first signal stops in an orderly way, the second at once. An instance that cannot end in an orderly way,
+/// whatever holds it up, ends nevertheless: nothing is lost with it.
 fn watch_signals() -> Result<watch::Receiver<bool>, String> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let (sender, receiver) = watch::channel(false);
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|e| e.to_string())?;
     let watch = move || {
-        for (n, _) in signals.forever().enumerate() {
-            if n > 0 {
-                std::process::exit(i32::from(EXIT_INTERRUPTED));
-            }
-            eprintln!("stopping …");
-            let _ = sender.send(true);
+        let mut signals = signals.forever();
+        if signals.next().is_none() {
+            return;
+        }
+        eprintln!("stopping …");
+        let _ = sender.send(true);
+        let give_up = || {
+            std::thread::sleep(STOP_WITHIN);
+            eprintln!("stopping takes too long; ending at once");
+            std::process::exit(0);
+        };
+        let _ = std::thread::Builder::new().name("stopping".to_owned()).spawn(give_up);
+        if signals.next().is_some() {
+            std::process::exit(i32::from(EXIT_INTERRUPTED));
         }
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(|e| e.to_string())?;

@@ -99,12 +99,40 @@ fn an_instance_that_waits_for_the_database_can_be_asked_to_stop() {
     stops_while_it_waits(&mut cluster, "late", "waiting");
 }
 
+#[test]
+fn an_instance_whose_servers_are_silent_can_be_asked_to_stop() {
+    let mut cluster = start(QUICK);
+    cluster.serve("main", "http,controller,scheduler,fleet", &[]).unwrap();
+    cluster.serve("other", "controller,scheduler", &[]).unwrap();
+    cluster.agent("a0", &[], &[]).unwrap();
+    cluster.wait_for_agents(1).unwrap();
+    counting(&cluster, "work", 50, 0.1);
+    let run = submit(&cluster, "work.yaml");
+    wait_for_chains(&cluster, run, 2);
+    cluster.nats.freeze();
+    stops(&mut cluster, "other");
+    cluster.postgres.freeze();
+    // Connections are taken, but nobody speaks.
+    cluster.serve("late", "controller,scheduler", &[]).unwrap();
+    // By now everybody waits for an answer.
+    std::thread::sleep(Duration::from_secs(1));
+    for name in ["a0", "late", "main"] {
+        stops(&mut cluster, name);
+    }
+}
+
+fn stops(cluster: &mut Cluster, name: &str) {
+    let instance = cluster.instance(name).unwrap();
+    instance.signal(Signal::TERM);
+    assert_eq!(instance.wait(Duration::from_secs(30)), Some(0), "{}", instance.log());
+    assert!(!instance.log().contains("takes too long"), "{}", instance.log());
+}
+
 fn stops_while_it_waits(cluster: &mut Cluster, name: &str, says: &str) {
     let instance = cluster.instance(name).unwrap();
     let waits = wait_until(Duration::from_secs(30), || instance.log().contains(says).then_some(()));
     assert!(waits.is_some(), "{}", instance.log());
-    instance.signal(Signal::TERM);
-    assert_eq!(instance.wait(Duration::from_secs(30)), Some(0), "{}", instance.log());
+    stops(cluster, name);
 }
 
 #[test]
@@ -219,7 +247,7 @@ fn a_bus_that_loses_half_of_its_messages_costs_nothing_but_time() {
 
 #[test]
 fn an_agent_that_slept_too_long_is_refused() {
-    let cluster = small(2);
+    let mut cluster = small(2);
     counting(&cluster, "work", 2, 1.0);
     let run = submit(&cluster, "work.yaml");
     wait_until(Duration::from_secs(20), || {
