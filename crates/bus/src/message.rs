@@ -108,6 +108,9 @@ pub struct AgentState {
     pub holding: Vec<Attempt>,
     /// Attempts that have ended, where it is not known that somebody knows.
     pub ended: Vec<AgentEvent>,
+    /// It takes nothing new, and ends when it has nothing left.
+    #[serde(default)]
+    pub leaving: bool,
 }
 
 /// Chains of a class that wait.

@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Convert(ConvertArgs),
     /// List runs
     List(ListArgs),
+    /// Find runs by words in their name, workflow, state or error
+    Search(SearchArgs),
     /// Show how a run stands
     Status(StatusArgs),
     /// Show what tasks have written
@@ -70,6 +72,12 @@ pub(crate) enum Command {
     Delete(RunRef),
     /// List the agents of a server
     Agents(ListArgs),
+    /// Let agents of a server end once they have nothing to do
+    Dismiss(DismissArgs),
+    /// List the instances of a server's cluster
+    Instances(ListArgs),
+    /// List the services that every workflow on a server may use
+    Services(ListArgs),
     /// Show what machines a server can make, and those it has made
     Fleet(ListArgs),
     /// Show what waits on a server, and why
@@ -498,6 +506,23 @@ pub(crate) struct ListArgs {
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// Words that must all occur; `name:word`, `state:word`, `error:word` and `workflow:word` look in one place only
+    #[arg(required = true)]
+    pub(crate) words: Vec<String>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DismissArgs {
+    /// The agents
+    #[arg(required = true)]
+    pub(crate) agents: Vec<String>,
 }
 
 #[derive(Debug, Args)]

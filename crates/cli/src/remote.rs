@@ -6,6 +6,7 @@ use catena_bus::AgentState;
 use catena_server::{Answer, Desk};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,9 +42,15 @@ impl Server {
 
     /// The server at an address.
     pub(crate) fn of(url: &str, token: Option<String>) -> Self {
+        Self::with_patience(url, token, None)
+    }
+
+    /// The server at an address that has so much time for each answer.
+    fn with_patience(url: &str, token: Option<String>, patience: Option<Duration>) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(10)))
+            .timeout_global(patience)
             .build();
         Self { url: url.trim_end_matches('/').to_owned(), token, agent: config.into() }
     }
@@ -88,6 +95,11 @@ impl Server {
         self.request(method, path, kind, &body).and_then(|r| self.read(r))
     }
 
+    /// Asks for something to be done.
+    pub(crate) fn post(&self, path: &str) -> Result<(), String> {
+        self.request("POST", path, "application/json", b"{}").map(|_| ())
+    }
+
     pub(crate) fn delete(&self, path: &str) -> Result<(), String> {
         self.request("DELETE", path, "application/json", &[]).map(|_| ())
     }
@@ -115,6 +127,19 @@ impl Server {
     }
 }
 
+/// Writes anything as part of an address.
+pub(crate) fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(byte as char);
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
 /// A desk behind an HTTP interface, for agents without access to the store.
 pub(crate) struct HttpDesk {
     server: Server,
@@ -122,7 +147,7 @@ pub(crate) struct HttpDesk {
 
 impl HttpDesk {
     pub(crate) fn new(url: &str, token: Option<String>) -> Self {
-        Self { server: Server::of(url, token) }
+        Self { server: Server::with_patience(url, token, Some(Duration::from_secs(30))) }
     }
 }
 

@@ -45,6 +45,8 @@ pub enum Event {
     },
     /// An agent offers itself.
     AgentJoined(AgentInfo),
+    /// An agent takes nothing new. What it has it finishes.
+    AgentCloses(Name),
     /// An agent is gone. What it had is registered again by whoever noticed.
     AgentLeft(Name),
     /// A claim was made: so many chains went to the agent.
@@ -197,6 +199,8 @@ struct AgentState {
     mean_millis: f64,
     /// When it last got work.
     last_assigned: u64,
+    /// It takes nothing new.
+    closing: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -217,7 +221,7 @@ impl AgentState {
     }
 
     fn is_open(&self, settings: &Settings) -> bool {
-        self.load < 1.0 + self.ahead(settings) - 1e-9
+        !self.closing && self.load < 1.0 + self.ahead(settings) - 1e-9
     }
 }
 
@@ -262,6 +266,7 @@ impl Scheduler {
                 (state.registered, state.rank) = (count, rank);
             }
             Event::AgentJoined(info) => self.join(info),
+            Event::AgentCloses(id) => self.close(&id),
             Event::AgentLeft(id) => self.leave(&id),
             Event::Claimed { agent, class, asked, got, rank } => {
                 if let Some(state) = self.classes.get_mut(&class) {
@@ -323,10 +328,18 @@ impl Scheduler {
         self.kinds[kind].members += 1;
         self.kinds[kind].open.insert((last_assigned, info.id.clone()));
         let assigned = BTreeMap::new();
-        let agent = AgentState { kind, assigned, load: 0.0, mean_millis, last_assigned, info };
+        let closing = false;
+        let agent = AgentState { kind, assigned, load: 0.0, mean_millis, last_assigned, info, closing };
         self.agents.insert(agent.info.id.clone(), agent);
         for class in self.classes.values_mut() {
             class.reported = false;
+        }
+    }
+
+    fn close(&mut self, id: &Name) {
+        if let Some(agent) = self.agents.get_mut(id) {
+            agent.closing = true;
+            self.kinds[agent.kind].open.remove(&(agent.last_assigned, id.clone()));
         }
     }
 

@@ -209,3 +209,18 @@ fn nothing_waits_for_ever() {
     }
     panic!("it is never served");
 }
+
+#[test]
+fn an_agent_that_closes_gets_nothing_new_until_it_joins_again() {
+    let mut s = Scheduler::new(Settings::default());
+    s.handle(Event::AgentJoined(agent(0)));
+    s.handle(Event::AgentCloses(agent(0).id));
+    s.handle(Event::Registered { class: class(0), count: 5, rank: 0 });
+    assert!(s.decide(0).is_empty(), "it takes nothing, but there still is somebody who could");
+    // Nor does room make it open again.
+    s.handle(Event::Has { agent: agent(0).id, class: class(0), count: 1 });
+    s.handle(Event::Ended { agent: agent(0).id, class: class(0).key(), millis: Some(1.0) });
+    assert!(s.decide(0).is_empty());
+    s.handle(Event::AgentJoined(agent(0)));
+    assert!(!s.decide(0).is_empty());
+}

@@ -205,7 +205,8 @@ impl Remote {
                 }
                 () = tokio::time::sleep(until_beat) => self.tick().await,
                 _ = look.tick() => if let Some(desk) = &options.desk {
-                    self.visit(&**desk).await;
+                    // A desk that is silent must not make the agent silent too.
+                    let _ = tokio::time::timeout(options.lease / 2, self.visit(&**desk)).await;
                 },
                 Ok(()) = stop.changed() => return,
             }
@@ -237,7 +238,7 @@ impl Remote {
             Message::Hold(run) => self.role.agent.hold(run),
             Message::Interrupt => self.role.agent.interrupt(),
             Message::KeepAlive => self.busy = Instant::now(),
-            Message::ShutDown => self.leaving = true,
+            Message::ShutDown => self.begin_to_leave().await,
             _ => {}
         }
     }
@@ -246,6 +247,22 @@ impl Remote {
         let now = self.clock.now();
         chains.retain(|a| self.bond.assigned(a.attempt, now));
         self.role.assign(chains, context);
+        if self.leaving {
+            self.give_back_waiting();
+        }
+    }
+
+    /// Finishes what it has started, and says that it takes nothing new.
+    async fn begin_to_leave(&mut self) {
+        self.leaving = true;
+        self.give_back_waiting();
+        self.say(self.bond.address(), false).await;
+    }
+
+    /// Somebody else may be able to run what has not started here.
+    fn give_back_waiting(&self) {
+        let waiting: Vec<_> = self.bond.holding().collect();
+        self.role.agent.give_back(&waiting);
     }
 
     /// Something happened here: the end of an attempt is kept until it is known.
@@ -265,9 +282,7 @@ impl Remote {
     async fn tick(&mut self) {
         let heard = self.bond.tick(self.clock.now());
         if heard.free {
-            // Somebody else may be able to run what has not started here.
-            let waiting: Vec<_> = self.bond.holding().collect();
-            self.role.agent.give_back(&waiting);
+            self.give_back_waiting();
         }
         if let Some(address) = heard.say {
             self.say(address, false).await;
@@ -288,7 +303,8 @@ impl Remote {
 
     fn state(&self) -> AgentState {
         let holding = self.bond.holding().collect();
-        AgentState { incarnation: self.incarnation, holding, ..self.role.state() }
+        let (incarnation, leaving) = (self.incarnation, self.leaving);
+        AgentState { incarnation, leaving, holding, ..self.role.state() }
     }
 
     /// Looks into the store: whether there is work, and whether the ends of attempts are known.

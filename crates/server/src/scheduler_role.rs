@@ -310,6 +310,9 @@ impl SchedulerRole {
             return;
         }
         self.greeted.insert(state.id.clone());
+        if state.leaving {
+            self.dispatch.scheduler().handle(Event::AgentCloses(state.id.clone()));
+        }
         let told: Vec<Attempt> = state.ended.iter().map(AgentEvent::attempt).collect();
         let reconciled = self.dispatch.beat(&state.id, &state.holding, &told, self.member.now());
         if !reconciled.void.is_empty() {

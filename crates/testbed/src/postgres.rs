@@ -67,20 +67,23 @@ impl Postgres {
         }
         // Immediate shutdown on QUIT: nobody wants to wait for a database that is thrown away.
         let server = Server::start_stopped_by(arguments, Vec::new(), &path.join("log"), Signal::QUIT)?;
-        let postgres = Self { server, port, programs, _directory: directory };
+        let mut postgres = Self { server, port, programs, _directory: directory };
         postgres.wait()?;
         Ok(postgres)
     }
 
-    fn wait(&self) -> Result<(), TestbedError> {
+    /// Waits until it accepts connections, or has ended because it cannot.
+    fn wait(&mut self) -> Result<(), TestbedError> {
         let ready = find_program("pg_isready", &self.programs, PACKAGE)?;
         let port = self.port.to_string();
         let ask = || {
             let status = Command::new(&ready).args(["-q", "-h", "127.0.0.1", "-p", &port]).status().ok()?;
-            status.success().then_some(())
+            if status.success() { Some(true) } else { (!self.server.is_alive()).then_some(false) }
         };
-        wait_until(Duration::from_mins(1), ask)
-            .ok_or_else(|| TestbedError::Start { what: "postgres".to_owned(), detail: self.server.log() })
+        match wait_until(Duration::from_mins(1), ask) {
+            Some(true) => Ok(()),
+            _ => Err(TestbedError::Start { what: "postgres".to_owned(), detail: self.server.log() }),
+        }
     }
 
     /// Where clients connect to.
@@ -117,15 +120,13 @@ impl Postgres {
 
     /// Starts it again with the same data on the same port.
     pub fn start_again(&mut self) -> Result<(), TestbedError> {
-        // What a killed server leaves behind ends by itself, but not at once.
-        let deadline = wait_until(Duration::from_secs(20), || {
-            self.server.start_again().ok()?;
-            std::thread::sleep(Duration::from_millis(300));
-            self.server.is_alive().then_some(())
+        // What a killed server leaves behind ends by itself, but not at once. Until then a new one refuses to start.
+        let mut last = Ok(());
+        wait_until(Duration::from_secs(30), || {
+            last = self.server.start_again().and_then(|()| self.wait());
+            last.is_ok().then_some(())
         });
-        deadline
-            .ok_or_else(|| TestbedError::Start { what: "postgres".to_owned(), detail: self.server.log() })?;
-        self.wait()
+        last
     }
 }
 

@@ -3,9 +3,12 @@
 use rustix::process::{Pid, Signal};
 use std::ffi::OsString;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -205,10 +208,21 @@ impl Drop for Server {
     }
 }
 
-/// A port of the loopback device that nobody uses right now.
+/// Ports below those that the operating system gives to outgoing connections: nobody gets one by chance while the
+/// server that it belongs to is dead.
+const PORTS: std::ops::Range<u16> = 11_000..32_000;
+
+/// A port of the loopback device that nobody uses right now. No two calls in a process have the same answer.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr());
-    listener.map_or(0, |a| a.port())
+    static NEXT: OnceLock<AtomicU16> = OnceLock::new();
+    let next = NEXT.get_or_init(|| {
+        // Processes that run at the same time begin in different places.
+        let random = RandomState::new().hash_one(std::process::id());
+        AtomicU16::new((random % PORTS.len() as u64) as u16)
+    });
+    let mut candidates =
+        PORTS.map(|_| PORTS.start + next.fetch_add(1, Ordering::Relaxed) % PORTS.len() as u16);
+    candidates.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap_or(0)
 }
 
 /// Asks again and again until there is an answer. Time in which the machine stood still does not count, for nobody

@@ -1,10 +1,12 @@
 //! Commands that talk to a server: submitting, pausing, priorities, agents, the fleet.
 
 use super::{EXIT_CANCELLED, EXIT_FAILED, Outcome, print, show_problems};
-use crate::arguments::{Arguments, ListArgs, PriorityArgs, RetryArgs, RunRef, ShowArgs, SubmitArgs};
+use crate::arguments::{
+    Arguments, DismissArgs, ListArgs, PriorityArgs, RetryArgs, RunRef, ShowArgs, SubmitArgs,
+};
 use crate::display::Display;
 use crate::project::load_source;
-use crate::remote::Server;
+use crate::remote::{Server, encode};
 use catena_model::moment;
 use catena_server::{Definition, RunEvent, RunSummary, RunView, Submission, WaitingView};
 use catena_store::RunState;
@@ -164,6 +166,47 @@ pub(crate) fn agents(args: &ListArgs, arguments: &Arguments) -> Outcome {
             a["chains"],
             words(&a["capabilities"])
         ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn dismiss(args: &DismissArgs, arguments: &Arguments) -> Outcome {
+    let server = Server::expect(arguments)?;
+    for agent in &args.agents {
+        server.post(&format!("/agents/{}/shutdown", encode(agent)))?;
+        print(&format!("agent {agent} ends once it has nothing to do\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn instances(args: &ListArgs, arguments: &Arguments) -> Outcome {
+    let instances: Vec<Value> = Server::expect(arguments)?.get("/instances")?;
+    if args.json {
+        print(&format!("{:#}\n", json!(instances)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&format!("{:<32} {:<20} {:<20} {}\n", "instance", "host", "since", "roles"));
+    for i in &instances {
+        let text = |key: &str| i[key].as_str().unwrap_or_default();
+        let since = moment(i["since"].as_i64().unwrap_or(0));
+        let roles = text("roles").replace(',', ", ");
+        print(&format!("{:<32} {:<20} {since:<20} {roles}\n", text("id"), text("host")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn services(args: &ListArgs, arguments: &Arguments) -> Outcome {
+    let services: Vec<Value> = Server::expect(arguments)?.get("/services")?;
+    if args.json {
+        print(&format!("{:#}\n", json!(services)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for s in &services {
+        let text = |key: &str| s[key].as_str().unwrap_or_default();
+        print(&format!("{:<24} {}\n", text("id"), text("description")));
+    }
+    if services.is_empty() {
+        print("there are none; `services` in the settings of the instance names files with services\n");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,9 +2,9 @@
 
 use super::cluster::number;
 use super::{Outcome, print};
-use crate::arguments::{Arguments, ListArgs, StatusArgs};
+use crate::arguments::{Arguments, ListArgs, SearchArgs, StatusArgs};
 use crate::display::describe;
-use crate::remote::Server;
+use crate::remote::{Server, encode};
 use crate::time::duration;
 use catena_model::chain::RunId;
 use catena_model::moment;
@@ -15,6 +15,9 @@ use std::fmt::Write;
 use std::future::Future;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How many runs a search finds at most.
+const FOUND: usize = 1000;
 
 /// Waits for a store. The embedded one never makes anybody wait.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> Result<T, String> {
@@ -66,18 +69,37 @@ pub(crate) fn list(args: &ListArgs, arguments: &Arguments) -> Outcome {
             runs.iter().map(|r| local_view(r, owned)).collect()
         }
     };
-    if args.json {
+    show_runs(&runs, args.json);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn search(args: &SearchArgs, arguments: &Arguments) -> Outcome {
+    let words = args.words.join(" ");
+    let runs: Vec<RunView> = match Server::find(arguments) {
+        Some(server) => server.get(&format!("/search?limit={FOUND}&q={}", encode(&words)))?,
+        None => {
+            let (state, store) = open(arguments)?;
+            let owned = state.is_owned_by_another();
+            let runs = wait(catena_server::search(&store, &words, FOUND))?.map_err(|e| e.to_string())?;
+            runs.iter().map(|r| local_view(r, owned)).collect()
+        }
+    };
+    show_runs(&runs, args.json);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_runs(runs: &[RunView], as_json: bool) {
+    if as_json {
         print(&format!("{:#}\n", json!(runs)));
-        return Ok(ExitCode::SUCCESS);
+        return;
     }
     print(&format!("{:>5}  {:<20} {:<20} {:>12}  {}\n", "run", "state", "started", "took", "workflow"));
-    for r in &runs {
+    for r in runs {
         let took = r.started.zip(r.ended).map_or(String::new(), |(s, e)| duration((e - s) as f64));
         let started = moment(r.started.unwrap_or(r.created));
         let state = if r.held { "paused".to_owned() } else { r.state.to_string() };
         print(&format!("{:>5}  {state:<20} {started:<20} {took:>12}  {} ({})\n", r.run, r.name, r.workflow));
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn status(args: &StatusArgs, arguments: &Arguments) -> Outcome {

@@ -24,6 +24,30 @@ fn a_workflow_is_submitted_watched_and_looked_at() {
     assert!(status.contains("3 done"), "{status}");
     let agents = cluster.ask(&["agents"]).unwrap();
     assert!(agents.contains("a0") && agents.contains("a1"), "{agents}");
+    for words in [&["greetings"][..], &["GREET", "state:succeeded"], &["boris", "name:greet"]] {
+        let found = cluster.ask(&[&["search"], words].concat()).unwrap();
+        assert!(found.contains("greetings"), "{words:?}: {found}");
+    }
+    let found = cluster.ask(&["search", "state:failed", "a&b=c", "--json"]).unwrap();
+    assert_eq!(found.trim(), "[]");
+    let instances = cluster.ask(&["instances"]).unwrap();
+    assert!(instances.contains("http, controller, scheduler"), "{instances}");
+    assert!(cluster.ask(&["services"]).unwrap().contains("there are none"));
+}
+
+#[test]
+fn an_agent_that_is_dismissed_finishes_what_it_has() {
+    let mut cluster = small(2);
+    counting(&cluster, "work", 8, 0.5);
+    let run = submit(&cluster, "work.yaml");
+    let running = || status(&cluster, run).filter(|s| s["chains"]["running"].as_u64() >= Some(2));
+    wait_until(Duration::from_secs(30), running).unwrap();
+    assert!(cluster.ask(&["dismiss", "a0"]).unwrap().contains("a0"));
+    assert!(cluster.ask(&["dismiss", "nobody"]).is_none(), "there is no such agent");
+    let ended = cluster.instance("a0").unwrap().wait(Duration::from_secs(30));
+    assert_eq!(ended, Some(0), "{}", cluster.logs());
+    assert_succeeded(&cluster, run, 8);
+    assert_eq!(executions(&cluster, "work"), [1; 8], "{}", cluster.logs());
 }
 
 #[test]
@@ -49,18 +73,21 @@ fn chains_go_where_they_can_run_and_the_rest_waits_with_a_reason() {
 #[test]
 fn runs_are_paused_reordered_cancelled_retried_and_deleted() {
     let cluster = small(1);
-    counting(&cluster, "slow", 6, 0.4);
-    let run = submit(&cluster, "slow.yaml").to_string();
+    counting(&cluster, "slow", 20, 0.4);
+    let id = submit(&cluster, "slow.yaml");
+    let run = id.to_string();
     cluster.ask(&["pause", &run]).unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    let resting =
+        || status(&cluster, id).filter(|s| s["chains"]["paused"] != 0 && s["chains"]["running"] == 0);
+    wait_until(Duration::from_secs(30), resting).unwrap_or_else(|| panic!("{}", cluster.logs()));
     let held = executions(&cluster, "slow").len();
     std::thread::sleep(Duration::from_millis(1200));
     assert_eq!(executions(&cluster, "slow").len(), held, "nothing new is started");
-    assert!(held < 6);
+    assert!(held < 20);
     assert!(cluster.ask(&["priority", &run, "7"]).unwrap().contains("priority 7"));
     cluster.ask(&["resume", &run]).unwrap();
-    assert_succeeded(&cluster, run.parse().unwrap(), 6);
-    assert_eq!(executions(&cluster, "slow"), [1; 6]);
+    assert_succeeded(&cluster, id, 20);
+    assert_eq!(executions(&cluster, "slow"), [1; 20]);
     counting(&cluster, "long", 3, 30.0);
     let long = submit(&cluster, "long.yaml");
     wait_until(Duration::from_secs(20), || {
@@ -72,7 +99,7 @@ fn runs_are_paused_reordered_cancelled_retried_and_deleted() {
     assert_eq!(wait_for_end(&cluster, long)["chains"]["cancelled"], 3);
     assert!(executions(&cluster, "long").is_empty());
     cluster.ask(&["delete", &run]).unwrap();
-    assert!(status(&cluster, run.parse().unwrap()).is_none());
+    assert!(status(&cluster, id).is_none());
     assert!(!cluster.path().join("storage/runs").join(&run).exists(), "its files are gone too");
     // What fails can be tried again once its reason is gone.
     let missing = cluster.path().join("missing");
@@ -95,9 +122,19 @@ fn higher_priorities_run_first() {
     cluster.serve("main", "http,controller,scheduler", &[]).unwrap();
     cluster.agent("a0", &[], &[]).unwrap();
     cluster.wait_for_agents(1).unwrap();
-    counting(&cluster, "blocker", 1, 3.0);
-    submit(&cluster, "blocker.yaml");
-    std::thread::sleep(Duration::from_millis(300));
+    // The agent is busy until all of them wait.
+    let go = cluster.path().join("go");
+    let text = format!(
+        "catena: 1\nsteps:\n  wait: {{run: \"while [ ! -e {} ]; do sleep 0.05; done\"}}\n",
+        go.display()
+    );
+    std::fs::write(cluster.path().join("blocker.yaml"), text).unwrap();
+    let blocker = submit(&cluster, "blocker.yaml");
+    let until = |run: i64, state: &str, chains: u64| {
+        let reached = || status(&cluster, run).filter(|s| s["chains"][state] == chains);
+        wait_until(Duration::from_secs(30), reached).unwrap_or_else(|| panic!("{}", cluster.logs()));
+    };
+    until(blocker, "running", 1);
     let order = cluster.path().join("order.txt");
     let mut last = 0;
     for priority in [1, 3, 8] {
@@ -109,7 +146,9 @@ fn higher_priorities_run_first() {
         std::fs::write(cluster.path().join(&file), text).unwrap();
         let said = cluster.ask(&["submit", &file, "--priority", &priority.to_string()]).unwrap();
         last = said.trim().strip_prefix("run ").unwrap().parse().unwrap();
+        until(last, "registered", 2);
     }
+    std::fs::write(&go, "").unwrap();
     assert_succeeded(&cluster, last, 2);
     let run = || std::fs::read_to_string(&order).ok().filter(|t| t.lines().count() == 6);
     let text = wait_until(Duration::from_secs(20), run).unwrap();

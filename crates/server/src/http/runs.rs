@@ -3,6 +3,7 @@
 use super::{Front, Problem, Shared};
 use crate::definition::Definition;
 use crate::memory;
+use crate::search::state_name;
 use crate::view::{self, ChainView, RunView, StatusView};
 use axum::Json;
 use axum::body::Bytes;
@@ -88,10 +89,6 @@ pub(super) async fn list(
     let wanted = |r: &&Run| query.state.as_ref().is_none_or(|s| state_name(r.state) == *s);
     let page = runs.iter().filter(wanted).skip(query.offset).take(query.limit.unwrap_or(PAGE));
     Ok(Json(page.map(RunView::new).collect()))
-}
-
-fn state_name(state: RunState) -> String {
-    serde_json::to_value(state).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Reads what was sent: a submission, or the text of a workflow.
@@ -404,39 +401,6 @@ pub(super) async fn search(
     State(front): Shared,
     Query(query): Query<SearchQuery>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
-    let store = &front.member.store;
-    let words: Vec<String> = query.q.split_whitespace().map(str::to_lowercase).collect();
-    let mut found = Vec::new();
-    for run in store.runs().await? {
-        let missing: Vec<&str> = words.iter().map(String::as_str).filter(|w| !mentions(&run, w)).collect();
-        if !missing.is_empty() {
-            let definition = store.definition(run.id).await?.unwrap_or_default();
-            let definition = String::from_utf8_lossy(&definition).to_lowercase();
-            if missing.into_iter().any(|w| w.contains(':') || !definition.contains(w)) {
-                continue;
-            }
-        }
-        found.push(RunView::new(&run));
-        if found.len() == query.limit.unwrap_or(PAGE) {
-            break;
-        }
-    }
-    Ok(Json(found))
-}
-
-/// Whether what is known of a run besides its workflow has a word.
-fn mentions(run: &Run, word: &str) -> bool {
-    let has = |text: &str, word: &str| text.to_lowercase().contains(word);
-    let error = run.error.as_deref().unwrap_or_default();
-    match word.split_once(':') {
-        Some(("name", w)) => has(&run.name, w),
-        Some(("state", w)) => has(&state_name(run.state), w),
-        Some(("error", w)) => has(error, w),
-        Some(("workflow", w)) => has(&run.source, w),
-        _ => {
-            let id = run.id.to_string();
-            let places = [run.name.as_str(), &run.source, error, &id];
-            places.iter().any(|p| has(p, word)) || has(&state_name(run.state), word)
-        }
-    }
+    let found = crate::search::search(&*front.member.store, &query.q, query.limit.unwrap_or(PAGE)).await?;
+    Ok(Json(found.iter().map(RunView::new).collect()))
 }
