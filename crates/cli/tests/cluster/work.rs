@@ -1,6 +1,9 @@
 //! What a cluster does when nothing goes wrong.
 
-use crate::{QUICK, assert_succeeded, counting, executions, small, start, status, submit, wait_for_end};
+use crate::{
+    QUICK, assert_succeeded, counting, executions, small, start, status, submit, wait_for_chains,
+    wait_for_end,
+};
 use catena_testbed::wait_until;
 use std::time::Duration;
 
@@ -76,10 +79,12 @@ fn runs_are_paused_reordered_cancelled_retried_and_deleted() {
     counting(&cluster, "slow", 20, 0.4);
     let id = submit(&cluster, "slow.yaml");
     let run = id.to_string();
+    wait_for_chains(&cluster, id, 1);
     cluster.ask(&["pause", &run]).unwrap();
     let resting =
         || status(&cluster, id).filter(|s| s["chains"]["paused"] != 0 && s["chains"]["running"] == 0);
-    wait_until(Duration::from_secs(30), resting).unwrap_or_else(|| panic!("{}", cluster.logs()));
+    wait_until(Duration::from_secs(30), resting)
+        .unwrap_or_else(|| panic!("{:#?}\n{}", status(&cluster, id), cluster.logs()));
     let held = executions(&cluster, "slow").len();
     std::thread::sleep(Duration::from_millis(1200));
     assert_eq!(executions(&cluster, "slow").len(), held, "nothing new is started");
