@@ -8,13 +8,22 @@ use std::process::Command;
 use std::time::Duration;
 
 fn call(method: &str, url: &str, token: Option<&str>, body: &str) -> (u16, String) {
+    call_with(method, url, token, body, ("Content-Type", "application/json"))
+}
+
+fn call_with(
+    method: &str,
+    url: &str,
+    token: Option<&str>,
+    body: &str,
+    header: (&str, &str),
+) -> (u16, String) {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let mut request = ureq::http::Request::builder().method(method).uri(url);
     if let Some(token) = token {
         request = request.header("Authorization", format!("Bearer {token}"));
     }
-    let mut response =
-        agent.run(request.header("Content-Type", "application/json").body(body).unwrap()).unwrap();
+    let mut response = agent.run(request.header(header.0, header.1).body(body).unwrap()).unwrap();
     let status = response.status().as_u16();
     (status, response.body_mut().read_to_string().unwrap_or_default())
 }
@@ -75,6 +84,16 @@ fn requests_are_answered_and_mistakes_explained() {
     assert_eq!((&chain["state"], &chain["tasks"][0]), (&"succeeded".into(), &"a".into()));
     assert_eq!(get("/runs/1/chains/0/log").1, "one\n");
     assert_eq!(get("/runs/1/chains/0/log?stream=err&follow=true").1, "two\n");
+    let part = |range| call_with("GET", &url("/runs/1/chains/0/log"), Some(&token), "", ("Range", range));
+    for (range, status, text) in [
+        ("bytes=1-2", 206, "ne"),
+        ("bytes=2-", 206, "e\n"),
+        ("bytes=-3", 206, "ne\n"),
+        ("bytes=0-99", 206, "one\n"),
+    ] {
+        assert_eq!(part(range), (status, text.to_owned()), "{range}");
+    }
+    assert_eq!(part("bytes=9-").0, 416, "there is no such part");
     assert!(get("/search?q=first+state:succeeded").1.contains("\"run\":1"));
     assert_eq!(get("/search?q=state:failed").1, "[]");
     let metrics = get("/metrics").1;
