@@ -102,6 +102,11 @@ impl Dag {
         self.children.ends.len()
     }
 
+    /// The place of the first arc from a job among all arcs.
+    pub(crate) fn first_arc(&self, job: u32) -> usize {
+        self.children.starts[job as usize] as usize
+    }
+
     /// The jobs that wait for a job, in the order of the arcs.
     pub fn children(&self, job: u32) -> &[u32] {
         self.children.of(job)

@@ -41,8 +41,12 @@ pub fn dag_of(loaded: &mut LoadedDag) -> Option<Dag> {
                 names.push("…");
             }
             let message = format!("{} → {} wait for each other in a circle", names.join(" → "), names[0]);
+            let mut is_on_it = vec![false; file.nodes.len()];
+            for node in &cycle {
+                is_on_it[*node as usize] = true;
+            }
             let closing =
-                file.arcs.iter().rev().find(|a| cycle.contains(&a.parent) && cycle.contains(&a.child));
+                file.arcs.iter().rev().find(|a| is_on_it[a.parent as usize] && is_on_it[a.child as usize]);
             let span = closing.map(|a| a.span).unwrap_or_default();
             loaded.diags.error("dag-cycle", span, "", message).help("remove one of these dependencies");
             None

@@ -9,6 +9,7 @@
 mod blocks;
 mod decompose;
 mod greedy;
+mod landmarks;
 mod priority;
 mod reduce;
 #[cfg(test)]
