@@ -5,7 +5,7 @@ use crate::command::{EXIT_USAGE, load_valid};
 use crate::render::graph::Graph;
 use catena_model::dagman::{LoadedDag, NodeKind, load_dag};
 use catena_model::import::{Trace, read_dax, read_pegasus, read_wfformat};
-use catena_model::{Diagnostics, Name, Sources, read_text};
+use catena_model::{Diagnostic, Diagnostics, Name, Severity, Sources, read_text};
 use catena_plan::{Cycle, Dag, dag_of};
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,7 +27,8 @@ pub(crate) fn is_dagman(path: &Path) -> bool {
 pub(crate) fn read_jobs(source: &SourceArgs) -> Result<Jobs, ExitCode> {
     let path = &source.workflow;
     if is_dagman(path) {
-        return jobs_of_dag(read_dagman(path)?);
+        let (loaded, dag) = read_with_dag(path)?;
+        return jobs_of_dag(loaded, dag);
     }
     if let Some(trace) = read_trace(path) {
         let jobs = |trace: Trace| connect(trace.jobs.into_iter().map(|j| j.id).collect(), &trace.arcs);
@@ -73,14 +74,18 @@ fn connect(names: Vec<Name>, arcs: &[(u32, u32)]) -> Result<Jobs, String> {
 
 /// Reads a DAG file; its problems go to standard error.
 pub(crate) fn read_dagman(path: &Path) -> Result<LoadedDag, ExitCode> {
+    read_with_dag(path).map(|(loaded, _)| loaded)
+}
+
+fn read_with_dag(path: &Path) -> Result<(LoadedDag, Dag), ExitCode> {
     let mut loaded = load_dag(path);
-    dag_of(&mut loaded);
+    let dag = dag_of(&mut loaded);
     show(&loaded.diags, &loaded.sources);
-    if loaded.diags.has_errors() { Err(ExitCode::from(EXIT_USAGE)) } else { Ok(loaded) }
+    dag.filter(|_| !loaded.diags.has_errors()).map(|dag| (loaded, dag)).ok_or(ExitCode::from(EXIT_USAGE))
 }
 
 /// Only jobs and sub-DAGs have an order; the other nodes have their place at the beginning or the end.
-fn jobs_of_dag(loaded: LoadedDag) -> Result<Jobs, ExitCode> {
+fn jobs_of_dag(loaded: LoadedDag, dag: Dag) -> Result<Jobs, ExitCode> {
     let mut numbers = vec![u32::MAX; loaded.dag.nodes.len()];
     let mut names = Vec::new();
     for (place, node) in numbers.iter_mut().zip(&loaded.dag.nodes) {
@@ -89,14 +94,28 @@ fn jobs_of_dag(loaded: LoadedDag) -> Result<Jobs, ExitCode> {
             names.push(node.name.clone());
         }
     }
+    if names.len() == loaded.dag.nodes.len() {
+        return Ok(Jobs { names, dag, dagman: Some(loaded) });
+    }
     let arcs = loaded.dag.arcs.iter().map(|a| (numbers[a.parent as usize], numbers[a.child as usize]));
     let jobs = connect(names, &arcs.collect::<Vec<_>>()).map_err(|e| usage(&e))?;
     Ok(Jobs { dagman: Some(loaded), ..jobs })
 }
 
-/// Prints problems to standard error.
+/// So many problems are shown. A file with more is probably something else.
+const MAX_SHOWN: usize = 100;
+
+/// Prints problems to standard error, errors first if there are many.
 pub(crate) fn show(diags: &Diagnostics, sources: &Sources) {
-    for d in diags.iter() {
+    let total = diags.iter().count();
+    let (errors, warnings): (Vec<_>, Vec<_>) = diags.iter().partition(|d| d.severity == Severity::Error);
+    let by_severity = || errors.iter().chain(&warnings).copied();
+    let shown: Vec<&Diagnostic> =
+        if total > MAX_SHOWN { by_severity().take(MAX_SHOWN).collect() } else { diags.iter().collect() };
+    for d in shown {
         eprintln!("{}", d.render(sources));
+    }
+    if total > MAX_SHOWN {
+        eprintln!("and {} problems more; --json shows all of them", total - MAX_SHOWN);
     }
 }

@@ -177,6 +177,9 @@ impl fmt::Display for Rendered<'_> {
     }
 }
 
+/// Messages are cut off after so many characters.
+const MAX_MESSAGE: usize = 1000;
+
 /// Collects problems so that all of them are reported, not just the first.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
@@ -214,6 +217,7 @@ impl Diagnostics {
         path: String,
         message: String,
     ) -> &mut Diagnostic {
+        let message = shortened(message);
         self.list.push(Diagnostic { severity, code, message, help: None, span, path });
         self.list.last_mut().expect("just pushed")
     }
@@ -277,12 +281,26 @@ impl Diagnostic {
     }
 }
 
+/// A message that can be read, also if it has a name of millions of characters.
+fn shortened(message: String) -> String {
+    match message.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
+    }
+}
+
 /// The known name with the smallest edit distance to `wrong`, if it is close.
 pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (wrong.chars().count() / 3).clamp(1, 4);
+    // Nobody mistypes words that are longer, and comparing them would take long.
+    if wrong.len() > 200 {
+        return None;
+    }
+    let length = wrong.chars().count();
+    let limit = (length / 3).clamp(1, 4);
+    let wrong_lower = wrong.to_lowercase();
     known
-        .filter(|k| *k != wrong)
-        .map(|k| (edit_distance(&wrong.to_lowercase(), &k.to_lowercase()), k))
+        .filter(|k| *k != wrong && k.len() <= 800 && k.chars().count().abs_diff(length) <= limit)
+        .map(|k| (edit_distance(&wrong_lower, &k.to_lowercase()), k))
         .filter(|(d, _)| *d <= limit)
         .min()
         .map(|(_, k)| k)

@@ -12,17 +12,24 @@ use std::sync::Arc;
 
 /// Files deeper in each other than this are taken for a mistake.
 const MAX_DEPTH: usize = 200;
+/// So are more files than this, as a few that take in each other twice easily make.
+const MAX_TAKEN_IN: usize = 1 << 17;
+/// So many problems are told with a guess what was meant.
+const MAX_HELPED: usize = 20;
+/// And pins with higher numbers.
+const MAX_PIN: u32 = 1 << 16;
 
 pub(super) fn assemble(path: &Path, rescue: Option<&Path>) -> LoadedDag {
     let mut assembler = Assembler::default();
     assembler.dag.path = path.to_path_buf();
     let directory = Arc::from(path.parent().unwrap_or(Path::new("")));
     // What a rescue file says is said after everything else.
-    let sources: Result<Vec<u16>, String> =
+    let texts: Result<Vec<Text>, String> =
         std::iter::once(path).chain(rescue).map(|p| assembler.read(p)).collect();
-    match sources {
-        Ok(sources) => {
-            let mut scope = Scope::new(String::new(), directory, vec![path.to_path_buf()]);
+    match texts {
+        Ok(texts) => {
+            let mut scope = Scope::new(String::new(), directory, vec![texts[0].file.clone()]);
+            let sources: Vec<u16> = texts.iter().map(|text| text.source).collect();
             assembler.file(&sources, &mut scope);
         }
         Err(error) => _ = assembler.diags.error("unreadable", Span::default(), "", error),
@@ -37,12 +44,22 @@ struct Assembler {
     dag: DagFile,
     diags: Diagnostics,
     sources: Sources,
-    /// The texts that were read, by path.
-    texts: HashMap<PathBuf, Arc<str>>,
+    /// The files that were read, by the paths they were named by.
+    texts: HashMap<PathBuf, Text>,
+    /// How many files were spliced in or included.
+    taken_in: usize,
     /// Whether a node has parents, and children.
     connected: Vec<[bool; 2]>,
     /// Nodes of splices by their full names, once somebody asks.
     inner: HashMap<Name, u32>,
+}
+
+/// A file that was read.
+#[derive(Clone)]
+struct Text {
+    source: u16,
+    /// The one path that leads to it without detours, by which it is recognised.
+    file: Arc<Path>,
 }
 
 /// A file in which names mean something: the DAG file, or one that is spliced in.
@@ -51,10 +68,15 @@ struct Scope {
     prefix: String,
     directory: Arc<Path>,
     /// Files that are being read, from the outermost to this.
-    files: Vec<PathBuf>,
+    files: Vec<Arc<Path>>,
     names: HashMap<Name, Named>,
     /// Nodes by the number of the pin they are connected to.
     pins: [Vec<Vec<u32>>; 2],
+    /// A dependency was left for later, since it has names that are not defined yet. Those after it have to wait too, so
+    /// that all keep their order.
+    waits_for_names: bool,
+    /// The nodes that were named last as a parent and as a child. What is named next is often close to them.
+    recent: [u32; 2],
 }
 
 enum Named {
@@ -70,13 +92,18 @@ struct Spliced {
 }
 
 impl Assembler {
-    fn read(&mut self, path: &Path) -> Result<u16, String> {
-        let text = match self.texts.get(path) {
-            Some(text) => text.clone(),
-            None => self.sources.read(path)?,
-        };
+    fn read(&mut self, path: &Path) -> Result<Text, String> {
+        if let Some(text) = self.texts.get(path) {
+            return Ok(text.clone());
+        }
+        if self.texts.len() >= usize::from(u16::MAX) {
+            return Err(format!("{}: there are too many files", path.display()));
+        }
+        let content = self.sources.read(path)?;
+        let file = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let text = Text { source: self.sources.add(path, content), file: file.into() };
         self.texts.insert(path.to_path_buf(), text.clone());
-        Ok(self.sources.add(path, text))
+        Ok(text)
     }
 
     fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
@@ -106,6 +133,14 @@ impl Assembler {
         parse(&text, source, &mut diags, |statement, diags| {
             std::mem::swap(&mut self.diags, diags);
             match &statement.command {
+                Command::Parent { names, parents, weak } if !scope.waits_for_names => {
+                    let (parents, children) = names.split_at(*parents as usize);
+                    scope.waits_for_names =
+                        !self.connect_known(parents, children, *weak, statement.span, scope);
+                    if scope.waits_for_names {
+                        later.push(statement);
+                    }
+                }
                 Command::Include(file) => self.include(file, scope, later),
                 Command::Node(_) | Command::Description { .. } | Command::Splice { .. } => {
                     self.define(statement, scope);
@@ -118,22 +153,28 @@ impl Assembler {
     }
 
     fn include(&mut self, file: &Token, scope: &mut Scope, later: &mut Vec<Statement>) {
-        let path = scope.directory.join(file.text.as_str());
-        if scope.files.contains(&path) || scope.files.len() > MAX_DEPTH {
-            return self.error(
-                "dag-recursion",
-                file.span,
-                format!("INCLUDE: `{}` includes itself", file.text),
-            );
-        }
-        match self.read(&path) {
-            Ok(included) => {
-                scope.files.push(path);
-                self.statements(included, scope, later);
-                scope.files.pop();
+        let text = match self.take_in(&scope.directory.join(file.text.as_str()), scope) {
+            Ok(text) => text,
+            Err((code, error)) => {
+                return self.error(code, file.span, format!("INCLUDE {}: {error}", file.text));
             }
-            Err(error) => self.error("dag-file", file.span, format!("INCLUDE: {error}")),
+        };
+        scope.files.push(text.file);
+        self.statements(text.source, scope, later);
+        scope.files.pop();
+    }
+
+    /// A file that stands in a place of another, if that can end.
+    fn take_in(&mut self, path: &Path, scope: &Scope) -> Result<Text, (&'static str, String)> {
+        let text = self.read(path).map_err(|error| ("dag-file", error))?;
+        if scope.files.contains(&text.file) || scope.files.len() > MAX_DEPTH {
+            return Err(("dag-recursion", "the file takes in itself".to_owned()));
         }
+        if self.taken_in >= MAX_TAKEN_IN {
+            return Err(("dag-recursion", format!("more than {MAX_TAKEN_IN} files are taken in")));
+        }
+        self.taken_in += 1;
+        Ok(text)
     }
 
     /// Gives names to nodes and splices.
@@ -204,24 +245,21 @@ impl Assembler {
     fn splice(&mut self, name: &Token, file: &str, dir: Option<&str>, scope: &mut Scope) {
         let directory: Arc<Path> =
             dir.map_or_else(|| scope.directory.clone(), |d| scope.directory.join(d).into());
-        let path = directory.join(file);
-        if scope.files.contains(&path) || scope.files.len() > MAX_DEPTH {
-            let message = format!("SPLICE: `{file}` is spliced into itself");
-            return self.error("dag-recursion", name.span, message);
-        }
         if !self.is_free(name, scope) {
             return;
         }
-        let source = match self.read(&path) {
-            Ok(source) => source,
-            Err(error) => return self.error("dag-file", name.span, format!("SPLICE {}: {error}", name.text)),
+        let text = match self.take_in(&directory.join(file), scope) {
+            Ok(text) => text,
+            Err((code, error)) => {
+                return self.error(code, name.span, format!("SPLICE {}: {error}", name.text));
+            }
         };
         let prefix = format!("{}{}+", scope.prefix, name.text);
         let mut files = scope.files.clone();
-        files.push(path);
+        files.push(text.file);
         let mut inner = Scope::new(prefix, directory, files);
         self.dag.splices += 1;
-        let spliced = self.file(&[source], &mut inner);
+        let spliced = self.file(&[text.source], &mut inner);
         scope.names.insert(name.text.clone(), Named::Splice(Box::new(spliced)));
     }
 
@@ -295,6 +333,12 @@ impl Assembler {
                     .help("remove the command REJECT when the file is ready");
             }
             Command::Connect(splices) => self.connect_pins(&splices.0, &splices.1, span, scope),
+            Command::Pin { node, number, .. } if number > MAX_PIN => {
+                self.pin_problem(
+                    node.span,
+                    format!("pin {number} is more than {MAX_PIN}, the highest there can be"),
+                );
+            }
             Command::Pin { node, number, input } => {
                 let nodes = match scope.names.get(&node.text) {
                     Some(Named::Node(n)) => vec![*n],
@@ -329,8 +373,12 @@ impl Assembler {
 
     fn undefined(&mut self, node: &Token, command: &str, scope: &Scope) {
         let message = format!("{command}: there is no node `{}`", node.text);
-        let names = scope.names.keys().map(Name::as_str);
-        self.diags.error("dag-undefined", node.span, "", message).did_you_mean(&node.text, names);
+        // Looking for similar names takes a while if there are many, and helps only somebody who can read it all.
+        let is_helped = self.diags.iter().take(MAX_HELPED).count() < MAX_HELPED;
+        let error = self.diags.error("dag-undefined", node.span, "", message);
+        if is_helped {
+            error.did_you_mean(&node.text, scope.names.keys().map(Name::as_str));
+        }
     }
 
     /// Changes one node.
@@ -375,14 +423,57 @@ impl Assembler {
         }
     }
 
-    fn connect(&mut self, parents: &[Token], children: &[Token], weak: bool, span: Span, scope: &Scope) {
-        let Some(above) = self.ends(parents, "parents", false, scope) else { return };
-        let Some(below) = self.ends(children, "children", true, scope) else { return };
-        for parent in &above {
-            for child in &below {
+    /// Connects nodes if all of them are ordinary ones that are defined already, as they are in most files. So large files
+    /// need not be kept in memory command by command.
+    fn connect_known(
+        &mut self,
+        parents: &[Token],
+        children: &[Token],
+        weak: bool,
+        span: Span,
+        scope: &mut Scope,
+    ) -> bool {
+        let mut find = |side: usize, names: &[Token]| -> Option<Vec<u32>> {
+            names.iter().map(|name| self.known(&name.text, side, scope)).collect()
+        };
+        let (Some(above), Some(below)) = (find(0, parents), find(1, children)) else { return false };
+        self.connect_all(&above, &below, weak, span);
+        true
+    }
+
+    /// An ordinary node that is defined already.
+    fn known(&self, name: &Name, side: usize, scope: &mut Scope) -> Option<u32> {
+        let recent = &mut scope.recent[side];
+        if scope.prefix.is_empty() {
+            for near in [*recent, *recent + 1] {
+                if self.dag.nodes.get(near as usize).is_some_and(|n| n.name == *name && n.kind.is_ordinary())
+                {
+                    *recent = near;
+                    return Some(near);
+                }
+            }
+        }
+        match scope.names.get(name) {
+            Some(Named::Node(n)) if self.dag.nodes[*n as usize].kind.is_ordinary() => {
+                *recent = *n;
+                Some(*n)
+            }
+            _ => None,
+        }
+    }
+
+    fn connect_all(&mut self, above: &[u32], below: &[u32], weak: bool, span: Span) {
+        for parent in above {
+            for child in below {
                 self.arc(DagArc { parent: *parent, child: *child, weak, pinned: false, span });
             }
         }
+    }
+
+    fn connect(&mut self, parents: &[Token], children: &[Token], weak: bool, span: Span, scope: &Scope) {
+        let Some(above) = self.ends(parents, "parents", false, scope) else { return };
+        let Some(below) = self.ends(children, "children", true, scope) else { return };
+        self.connect_all(&above, &below, weak, span);
     }
 
     /// The nodes that names in PARENT and CHILD stand for.
@@ -393,7 +484,7 @@ impl Assembler {
             match scope.names.get(&name.text) {
                 Some(Named::Node(n)) => {
                     let kind = self.dag.nodes[*n as usize].kind;
-                    if matches!(kind, NodeKind::Final | NodeKind::Provisioner | NodeKind::Service) {
+                    if !kind.is_ordinary() {
                         let message = format!(
                             "the {} node `{}` can be neither parent nor child of another",
                             kind.word(),
@@ -423,18 +514,31 @@ impl Assembler {
 
     /// Keeps the first of equal arcs. A strong dependency wins over a weak one.
     fn unite_arcs(&mut self) {
-        let mut order: Vec<u32> = (0..self.dag.arcs.len() as u32).collect();
         let arcs = &mut self.dag.arcs;
-        order.sort_unstable_by_key(|i| (arcs[*i as usize].parent, arcs[*i as usize].child, *i));
+        // The arcs of each parent, one after the other.
+        let mut ends = vec![0u32; self.dag.nodes.len() + 1];
+        for arc in arcs.iter() {
+            ends[arc.parent as usize + 1] += 1;
+        }
+        for node in 1..ends.len() {
+            ends[node] += ends[node - 1];
+        }
+        let mut by_parent = vec![0u32; arcs.len()];
+        for (number, arc) in (0..).zip(arcs.iter()) {
+            let place = &mut ends[arc.parent as usize];
+            by_parent[*place as usize] = number;
+            *place += 1;
+        }
+        let mut first_to = vec![u32::MAX; self.dag.nodes.len()];
         let mut repeated: Vec<u32> = Vec::new();
-        let mut first = 0;
-        for i in order {
-            let (kept, arc) = (arcs[first as usize], arcs[i as usize]);
-            if i != first && (kept.parent, kept.child) == (arc.parent, arc.child) {
-                arcs[first as usize].weak &= arc.weak;
-                repeated.push(i);
-            } else {
-                first = i;
+        for number in by_parent {
+            let arc = arcs[number as usize];
+            match arcs.get_mut(first_to[arc.child as usize] as usize) {
+                Some(first) if first.parent == arc.parent => {
+                    first.weak &= arc.weak;
+                    repeated.push(number);
+                }
+                _ => first_to[arc.child as usize] = number,
             }
         }
         if repeated.is_empty() {
@@ -487,8 +591,16 @@ impl Assembler {
 }
 
 impl Scope {
-    fn new(prefix: String, directory: Arc<Path>, files: Vec<PathBuf>) -> Self {
-        Self { prefix, directory, files, names: HashMap::new(), pins: Default::default() }
+    fn new(prefix: String, directory: Arc<Path>, files: Vec<Arc<Path>>) -> Self {
+        Self {
+            prefix,
+            directory,
+            files,
+            names: HashMap::new(),
+            pins: Default::default(),
+            waits_for_names: false,
+            recent: [0; 2],
+        }
     }
 
     /// The full name of a category. One with a `+` is the same everywhere.
@@ -498,6 +610,11 @@ impl Scope {
 }
 
 impl NodeKind {
+    /// Whether it can wait for others, and others for it.
+    fn is_ordinary(self) -> bool {
+        matches!(self, NodeKind::Job | NodeKind::SubDag)
+    }
+
     fn word(self) -> &'static str {
         match self {
             NodeKind::Job => "JOB",
