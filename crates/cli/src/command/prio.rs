@@ -5,12 +5,13 @@ use crate::arguments::{OrderName, PrioArgs, PriorityMethodName};
 use crate::jobs::{Jobs, read_jobs};
 use crate::render::plot::{self, Curve, Labels};
 use catena_model::dagman::{
-    LoadedDag, NodeKind, PriorityMethod, Submit, prioritised_dag, prioritised_submit,
+    DagNode, LoadedDag, NodeKind, PriorityMethod, Submit, has_own_priority, prioritised_dag,
+    prioritised_submit,
 };
 use catena_model::{Name, read_text};
 use catena_plan::{auto_order, eligible_gain, fifo_order, prio_order};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -123,7 +124,7 @@ fn write_plot(path: &Path, jobs: &Jobs, order: &[u32]) -> Result<(), String> {
 
 type Files = Vec<(PathBuf, String)>;
 
-/// The DAG file and, if they have to say something, its submit files, each once.
+/// The DAG file and those of its submit files that have to say something else, each once.
 fn instrument(
     path: &Path,
     loaded: &LoadedDag,
@@ -131,47 +132,98 @@ fn instrument(
     method: PriorityMethod,
 ) -> Result<Files, String> {
     let text = loaded.sources.main().map(|s| s.text.clone()).unwrap_or_default();
-    let mut files = vec![(path.to_path_buf(), prioritised_dag(&text, priorities, method))];
-    if method.macros {
-        for file in submit_files(loaded) {
-            let text = read_text(&file)?;
-            files.push((file, prioritised_submit(&text)));
-        }
-        for source in loaded.sources.iter().skip(1) {
-            if source.text.contains('{') {
-                eprintln!(
-                    "warning: descriptions in {} are not changed; use --method priority, or describe jobs in files",
-                    source.name.display()
-                );
+    let submit_files = submit_files(loaded);
+    let others = if method.macros { others(loaded, &submit_files) } else { Vec::new() };
+    let mut files = vec![(path.to_path_buf(), prioritised_dag(&text, priorities, &others, method))];
+    for SubmitFile { path, needed } in submit_files {
+        let text = match read_text(&path) {
+            Ok(text) => text,
+            Err(_) if !needed && !path.exists() => continue,
+            Err(error) if method.macros => return Err(error),
+            Err(error) => {
+                eprintln!("warning: {error}");
+                continue;
             }
+        };
+        let prioritised = prioritised_submit(&text, method);
+        if has_own_priority(&prioritised) {
+            eprintln!(
+                "warning: {} says a priority itself, which counts in HTCondor's queue; --method vars replaces it",
+                path.display()
+            );
+        }
+        files.push((path, prioritised));
+    }
+    for source in loaded.sources.iter().skip(1).filter(|_| method.macros) {
+        if source.text.contains('{') || source.text.contains("@=") {
+            eprintln!(
+                "warning: descriptions in {} are not changed; use --method priority, or describe jobs in files",
+                source.name.display()
+            );
         }
     }
     Ok(files)
 }
 
-/// The submit files of ordinary jobs, each once, in the order of their first use.
-fn submit_files(loaded: &LoadedDag) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+/// A file that describes jobs.
+struct SubmitFile {
+    path: PathBuf,
+    /// Some job that uses it does something.
+    needed: bool,
+}
+
+/// The submit files of ordinary jobs, each once, however it is written, in the order of their first use.
+fn submit_files(loaded: &LoadedDag) -> Vec<SubmitFile> {
+    let mut files: Vec<SubmitFile> = Vec::new();
+    let mut written: HashMap<PathBuf, usize> = HashMap::new();
+    let mut real: HashMap<PathBuf, usize> = HashMap::new();
     for node in loaded.dag.nodes.iter().filter(|n| n.kind == NodeKind::Job) {
-        if let Submit::Named(name) = &node.submit
-            && !loaded.dag.descriptions.contains_key(name)
-        {
-            let path = node.directory.join(name);
-            if seen.insert(path.clone()) {
-                files.push(path);
+        let Some(path) = submit_file(loaded, node) else { continue };
+        let known = written.get(&path).copied();
+        let place = known.unwrap_or_else(|| {
+            let place =
+                *real.entry(path.canonicalize().unwrap_or_else(|_| path.clone())).or_insert(files.len());
+            if place == files.len() {
+                files.push(SubmitFile { path: path.clone(), needed: false });
             }
-        }
+            written.insert(path, place);
+            place
+        });
+        files[place].needed |= !node.noop;
     }
     files
+}
+
+fn submit_file(loaded: &LoadedDag, node: &DagNode) -> Option<PathBuf> {
+    match &node.submit {
+        Submit::Named(name) if !loaded.dag.descriptions.contains_key(name) => Some(node.directory.join(name)),
+        _ => None,
+    }
+}
+
+/// Nodes that have no place in the order, but a description in common with jobs that have.
+fn others(loaded: &LoadedDag, submit_files: &[SubmitFile]) -> Vec<Name> {
+    let special = [NodeKind::Final, NodeKind::Provisioner, NodeKind::Service];
+    let nodes = loaded.dag.nodes.iter().filter(|n| special.contains(&n.kind));
+    let shares = nodes.filter(|node| match (submit_file(loaded, node), &node.submit) {
+        (Some(path), _) => {
+            let real = path.canonicalize().ok();
+            submit_files
+                .iter()
+                .any(|f| f.path == path || (real.is_some() && f.path.canonicalize().ok() == real))
+        }
+        (None, submit) => matches!(submit, Submit::Named(_)),
+    });
+    shares.map(|n| n.name.clone()).collect()
 }
 
 /// The same files and all others that belong to the DAG, below another directory.
 fn copies(path: &Path, loaded: &LoadedDag, files: Files, directory: &Path) -> Result<Files, String> {
     let base = path.parent().unwrap_or(Path::new(""));
     let mut out = Vec::new();
-    let mut known: std::collections::HashSet<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
-    let others = loaded.sources.iter().map(|s| s.name.clone()).chain(submit_files(loaded));
+    let mut known: HashSet<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
+    let submits = submit_files(loaded).into_iter().map(|f| f.path);
+    let others = loaded.sources.iter().map(|s| s.name.clone()).chain(submits);
     let mut rest = Vec::new();
     for file in others {
         if known.insert(file.clone()) && file.exists() {
@@ -192,33 +244,60 @@ fn copies(path: &Path, loaded: &LoadedDag, files: Files, directory: &Path) -> Re
     Ok(out)
 }
 
-/// Writes all files or none: only when all texts are on the disk do they take the places of the files.
+/// Writes all files or none: only when all texts are on the disk do they take the places of the files. A link stays
+/// one, to what is written.
 fn write_all(files: &Files) -> Result<(), String> {
-    let mut ready: Vec<(PathBuf, &Path)> = Vec::new();
+    let mut ready: Vec<Replacement> = Vec::new();
     let outcome = files.iter().try_for_each(|(path, text)| {
         let fail = |e: std::io::Error| format!("{}: {e}", path.display());
         if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory).map_err(fail)?;
         }
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".prio-new");
-        let fresh = path.with_file_name(name);
-        ready.push((fresh.clone(), path));
+        let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if std::fs::read(&place).is_ok_and(|old| old == text.as_bytes()) {
+            return Ok(());
+        }
+        let beside = |ending: &str| {
+            let mut name = place.file_name().unwrap_or_default().to_owned();
+            name.push(ending);
+            place.with_file_name(name)
+        };
+        let (fresh, old) = (beside(".prio-new"), beside(".prio-old"));
+        ready.push(Replacement { fresh: fresh.clone(), old: old.clone(), place: place.clone() });
         std::fs::write(&fresh, text).map_err(fail)?;
-        if let Ok(old) = std::fs::metadata(path) {
-            std::fs::set_permissions(&fresh, old.permissions()).map_err(fail)?;
+        if let Ok(metadata) = std::fs::metadata(&place) {
+            std::fs::set_permissions(&fresh, metadata.permissions()).map_err(fail)?;
+            let _ = std::fs::remove_file(&old);
+            std::fs::hard_link(&place, &old)
+                .or_else(|_| std::fs::copy(&place, &old).map(|_| ()))
+                .map_err(fail)?;
         }
         Ok(())
     });
+    let mut replaced = 0;
     let outcome = outcome.and_then(|()| {
-        ready.iter().try_for_each(|(fresh, path)| {
-            std::fs::rename(fresh, path).map_err(|e| format!("{}: {e}", path.display()))
+        ready.iter().try_for_each(|Replacement { fresh, place, .. }| {
+            std::fs::rename(fresh, place).map_err(|e| format!("{}: {e}", place.display()))?;
+            replaced += 1;
+            Ok(())
         })
     });
-    if outcome.is_err() {
-        for (fresh, _) in &ready {
+    for (number, Replacement { fresh, old, place }) in ready.iter().enumerate() {
+        if outcome.is_err() {
+            // A file that was not there before has no old text to come back.
+            if number < replaced && std::fs::rename(old, place).is_err() {
+                let _ = std::fs::remove_file(place);
+            }
             let _ = std::fs::remove_file(fresh);
         }
+        let _ = std::fs::remove_file(old);
     }
     outcome
+}
+
+/// A text that is to take the place of a file, whose old text is kept until all have.
+struct Replacement {
+    fresh: PathBuf,
+    old: PathBuf,
+    place: PathBuf,
 }

@@ -67,14 +67,80 @@ fn cycles_are_named() {
 
 #[test]
 fn files_that_take_in_themselves_are_refused() {
-    assert!(errors("SPLICE s x.dag\n")[0].1.contains("spliced into itself"));
-    assert!(errors("INCLUDE x.dag\n")[0].1.contains("includes itself"));
+    assert!(errors("SPLICE s x.dag\n")[0].1.contains("SPLICE s: the file takes in itself"));
+    assert!(errors("INCLUDE x.dag\n")[0].1.contains("INCLUDE x.dag: the file takes in itself"));
     let project = Project::new();
     project.write("x.dag", "SPLICE s y.dag\n");
     project.write("y.dag", "SPLICE s x.dag\n");
     assert_eq!(check(&project, 2)["errors"].as_array().unwrap().len(), 1);
     project.write("x.dag", "SPLICE s z.dag\n");
     project.catena(["check", "x.dag"]).expect(2).says("z.dag");
+}
+
+#[test]
+fn files_are_recognised_by_whatever_path_they_are_named() {
+    let project = Project::new();
+    std::fs::create_dir(project.path("below")).unwrap();
+    project.write("x.dag", "JOB a s\nSPLICE one ./x.dag\nSPLICE two below/../x.dag\n");
+    let said = check(&project, 2);
+    let errors = said["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors.iter().all(|e| e["message"].as_str().unwrap().contains("takes in itself")));
+}
+
+#[test]
+fn splices_that_multiply_are_refused() {
+    let project = Project::new();
+    for level in 0..40 {
+        let next = level + 1;
+        project.write(&format!("{level}.dag"), format!("SPLICE a {next}.dag\nSPLICE b {next}.dag\n"));
+    }
+    project.write("40.dag", "");
+    project.catena(["check", "0.dag"]).expect(2).says("more than 131072 files are taken in");
+}
+
+#[test]
+fn more_splices_than_there_are_numbers_for_files_are_read() {
+    let project = Project::new();
+    project.write("one.dag", "JOB x s\n");
+    let splices: String = (0..70_000).map(|i| format!("SPLICE s{i} one.dag\n")).collect();
+    project.write("x.dag", format!("{splices}JOB last s\nPARENT s69999 CHILD last\n"));
+    let said = check(&project, 0);
+    assert_eq!((&said["nodes"], &said["arcs"]), (&json!(70_001), &json!(1)));
+}
+
+#[test]
+fn nonsense_is_told_in_a_few_lines() {
+    let project = Project::new();
+    project.write("x.dag", format!("{}\nJOB a {} oh\n", "X".repeat(10_000_000), "z".repeat(10_000_000)));
+    let said = project.catena(["check", "x.dag"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.stderr.len() < 10_000, "{} bytes", said.stderr.len());
+    let many: String = (0..20_000).map(|i| format!("JOB j{i} s\nPARENT j{i} CHILD k{i}\n")).collect();
+    project.write("x.dag", many);
+    let said = project.catena(["check", "x.dag"]).expect(2).says("and 19900 problems more");
+    assert!(said.stderr.lines().count() < 1000);
+    assert_eq!(check(&project, 2)["errors"].as_array().unwrap().len(), 20_000);
+    project.write("x.dag", "JOB a s\nPIN_IN a 4000000000\n");
+    project.catena(["check", "x.dag"]).expect(0).says("pin 4000000000");
+}
+
+#[test]
+fn dependencies_count_in_the_order_of_the_file_wherever_nodes_are_defined() {
+    let jobs: String = (0..30).map(|i| format!("JOB j{i} s\n")).collect();
+    let arcs: String =
+        (0..60).map(|i| format!("PARENT j{} CHILD j{}\n", i * 7 % 15, 15 + i * 11 % 15)).collect();
+    let project = Project::new();
+    let order = |text: String| {
+        project.write("x.dag", text);
+        project.catena(["prio", "x.dag", "--json"]).expect(0).stdout
+    };
+    let first = order(format!("{jobs}{arcs}"));
+    assert_eq!(order(format!("{arcs}{jobs}")), first);
+    let (some, rest) = jobs.split_at(jobs.len() / 2);
+    let rest = &rest[rest.find('\n').unwrap() + 1..];
+    let cut = &jobs[some.len()..jobs.len() - rest.len()];
+    assert_eq!(order(format!("{some}{cut}{arcs}{rest}")), first);
 }
 
 #[test]
@@ -141,6 +207,32 @@ fn priorities_are_written_once() {
     project.catena(["prio", "five.dag", "--in-place", "--method", "both"]).expect(0);
     assert_eq!(project.read("five.dag"), dag);
     project.catena(["check", "five.dag"]).expect(0);
+}
+
+#[test]
+fn a_submit_file_is_written_once_whatever_it_is_called() {
+    let project = Project::new();
+    project
+        .write("x.dag", "JOB a a.sub\nJOB b ./a.sub\nJOB c link.sub\nJOB d gone.sub NOOP\nFINAL f a.sub\n");
+    project.write("a.sub", SUBMIT);
+    std::os::unix::fs::symlink("a.sub", project.path("link.sub")).unwrap();
+    project.catena(["prio", "x.dag", "--in-place", "--method", "vars"]).expect(0);
+    assert_eq!(project.read("a.sub"), "executable = /bin/true\npriority = $(JOBPRIORITY)\nqueue\n");
+    assert!(project.path("link.sub").is_symlink());
+    assert!(project.read("x.dag").ends_with("VARS f JOBPRIORITY=\"0\"\n"));
+    let files = std::fs::read_dir(project.path(".")).unwrap().flatten().map(|e| e.file_name());
+    assert!(files.into_iter().all(|f| !f.to_string_lossy().contains(".prio-")));
+}
+
+#[test]
+fn one_method_takes_the_place_of_another() {
+    let project = five();
+    project.catena(["prio", "five.dag", "--in-place"]).expect(0).says("a.sub says a priority itself");
+    project.catena(["prio", "five.dag", "--in-place", "--method", "vars"]).expect(0);
+    assert!(!project.read("five.dag").contains("\nPRIORITY"));
+    project.catena(["prio", "five.dag", "--in-place", "--method", "priority"]).expect(0);
+    assert!(!project.read("five.dag").contains("JOBPRIORITY"));
+    assert_eq!(project.read("a.sub"), "executable = /bin/true\nqueue\n");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use instrument::{PriorityMethod, prioritised_dag, prioritised_submit};
+pub use instrument::{PriorityMethod, has_own_priority, prioritised_dag, prioritised_submit};
 pub use submit::{GetEnv, Submission, SubmitContext, SubmitJob, read_submit};
 
 /// A DAG file with everything it takes in.
