@@ -1,8 +1,10 @@
 //! One list of nodes from a file, what it includes, and what it splices in.
 
+mod connect;
+
 use super::lex::Token;
 use super::parse::{Command, Definition, Statement, is, parse};
-use super::{DagArc, DagFile, DagNode, LoadedDag, NodeKind, ScriptKind};
+use super::{DagFile, DagNode, LoadedDag, NodeKind, ScriptKind};
 use crate::Name;
 use crate::diag::{Diagnostics, Sources, Span};
 use smol_str::format_smolstr;
@@ -46,6 +48,8 @@ struct Assembler {
     sources: Sources,
     /// The files that were read, by the paths they were named by.
     texts: HashMap<PathBuf, Text>,
+    /// There are nodes that nothing may wait for.
+    has_special: bool,
     /// How many files were spliced in or included.
     taken_in: usize,
     /// Whether a node has parents, and children.
@@ -75,8 +79,15 @@ struct Scope {
     /// A dependency was left for later, since it has names that are not defined yet. Those after it have to wait too, so
     /// that all keep their order.
     waits_for_names: bool,
-    /// The nodes that were named last as a parent and as a child. What is named next is often close to them.
-    recent: [u32; 2],
+    /// The nodes that were named last as a parent and as a child.
+    recent: [Recent; 2],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    node: u32,
+    /// Whether it is the one that was named before it, or the next.
+    follows: bool,
 }
 
 enum Named {
@@ -207,6 +218,7 @@ impl Assembler {
         if !self.is_free(&name, scope) {
             return;
         }
+        self.has_special |= !kind.is_ordinary();
         scope.names.insert(name.text.clone(), Named::Node(self.dag.nodes.len() as u32));
         self.connected.push([false; 2]);
         let full = if scope.prefix.is_empty() {
@@ -422,172 +434,6 @@ impl Assembler {
             }
         }
     }
-
-    /// Connects nodes if all of them are ordinary ones that are defined already, as they are in most files. So large files
-    /// need not be kept in memory command by command.
-    fn connect_known(
-        &mut self,
-        parents: &[Token],
-        children: &[Token],
-        weak: bool,
-        span: Span,
-        scope: &mut Scope,
-    ) -> bool {
-        let mut find = |side: usize, names: &[Token]| -> Option<Vec<u32>> {
-            names.iter().map(|name| self.known(&name.text, side, scope)).collect()
-        };
-        let (Some(above), Some(below)) = (find(0, parents), find(1, children)) else { return false };
-        self.connect_all(&above, &below, weak, span);
-        true
-    }
-
-    /// An ordinary node that is defined already.
-    fn known(&self, name: &Name, side: usize, scope: &mut Scope) -> Option<u32> {
-        let recent = &mut scope.recent[side];
-        if scope.prefix.is_empty() {
-            for near in [*recent, *recent + 1] {
-                if self.dag.nodes.get(near as usize).is_some_and(|n| n.name == *name && n.kind.is_ordinary())
-                {
-                    *recent = near;
-                    return Some(near);
-                }
-            }
-        }
-        match scope.names.get(name) {
-            Some(Named::Node(n)) if self.dag.nodes[*n as usize].kind.is_ordinary() => {
-                *recent = *n;
-                Some(*n)
-            }
-            _ => None,
-        }
-    }
-
-    fn connect_all(&mut self, above: &[u32], below: &[u32], weak: bool, span: Span) {
-        for parent in above {
-            for child in below {
-                self.arc(DagArc { parent: *parent, child: *child, weak, pinned: false, span });
-            }
-        }
-    }
-
-    fn connect(&mut self, parents: &[Token], children: &[Token], weak: bool, span: Span, scope: &Scope) {
-        let Some(above) = self.ends(parents, "parents", false, scope) else { return };
-        let Some(below) = self.ends(children, "children", true, scope) else { return };
-        self.connect_all(&above, &below, weak, span);
-    }
-
-    /// The nodes that names in PARENT and CHILD stand for.
-    fn ends(&mut self, names: &[Token], what: &str, initial: bool, scope: &Scope) -> Option<Vec<u32>> {
-        let mut nodes = Vec::new();
-        let mut fine = true;
-        for name in names {
-            match scope.names.get(&name.text) {
-                Some(Named::Node(n)) => {
-                    let kind = self.dag.nodes[*n as usize].kind;
-                    if !kind.is_ordinary() {
-                        let message = format!(
-                            "the {} node `{}` can be neither parent nor child of another",
-                            kind.word(),
-                            name.text
-                        );
-                        self.error("dag-node", name.span, message);
-                        fine = false;
-                    }
-                    nodes.push(*n);
-                }
-                Some(Named::Splice(s)) => nodes.extend(if initial { &s.initial } else { &s.terminal }),
-                None if let Some(n) = self.inner(name, scope) => nodes.push(n),
-                None => {
-                    self.undefined(name, &format!("PARENT (among the {what})"), scope);
-                    fine = false;
-                }
-            }
-        }
-        fine.then_some(nodes)
-    }
-
-    fn arc(&mut self, arc: DagArc) {
-        self.connected[arc.child as usize][0] = true;
-        self.connected[arc.parent as usize][1] = true;
-        self.dag.arcs.push(arc);
-    }
-
-    /// Keeps the first of equal arcs. A strong dependency wins over a weak one.
-    fn unite_arcs(&mut self) {
-        let arcs = &mut self.dag.arcs;
-        // The arcs of each parent, one after the other.
-        let mut ends = vec![0u32; self.dag.nodes.len() + 1];
-        for arc in arcs.iter() {
-            ends[arc.parent as usize + 1] += 1;
-        }
-        for node in 1..ends.len() {
-            ends[node] += ends[node - 1];
-        }
-        let mut by_parent = vec![0u32; arcs.len()];
-        for (number, arc) in (0..).zip(arcs.iter()) {
-            let place = &mut ends[arc.parent as usize];
-            by_parent[*place as usize] = number;
-            *place += 1;
-        }
-        let mut first_to = vec![u32::MAX; self.dag.nodes.len()];
-        let mut repeated: Vec<u32> = Vec::new();
-        for number in by_parent {
-            let arc = arcs[number as usize];
-            match arcs.get_mut(first_to[arc.child as usize] as usize) {
-                Some(first) if first.parent == arc.parent => {
-                    first.weak &= arc.weak;
-                    repeated.push(number);
-                }
-                _ => first_to[arc.child as usize] = number,
-            }
-        }
-        if repeated.is_empty() {
-            return;
-        }
-        repeated.sort_unstable();
-        let mut number = 0;
-        arcs.retain(|_| {
-            number += 1;
-            repeated.binary_search(&(number - 1)).is_err()
-        });
-    }
-
-    /// HTCondor's checker does not look at pins, so what is wrong with them is a warning here, and an error when
-    /// the DAG is to be run.
-    fn pin_problem(&mut self, span: Span, message: String) {
-        self.diags.warning("dag-pins", span, "", message);
-    }
-
-    fn connect_pins(&mut self, from: &Token, to: &Token, span: Span, scope: &Scope) {
-        let splice = |name: &Token| match scope.names.get(&name.text) {
-            Some(Named::Splice(s)) => Some(s),
-            _ => None,
-        };
-        let (Some(above), Some(below)) = (splice(from), splice(to)) else {
-            let missing = [from, to].into_iter().find(|name| splice(name).is_none()).unwrap_or(to);
-            return self.pin_problem(missing.span, format!("CONNECT: there is no splice `{}`", missing.text));
-        };
-        let (out, into) = (&above.pins[0], &below.pins[1]);
-        if out.is_empty() || out.len() != into.len() {
-            let (one, other) = (out.len(), into.len());
-            let message =
-                format!("CONNECT: {one} pins out of `{}`, but {other} into `{}`", from.text, to.text);
-            return self.pin_problem(span, message);
-        }
-        if let Some(missing) = out.iter().zip(into).position(|(o, i)| o.is_empty() || i.is_empty()) {
-            return self.pin_problem(span, format!("CONNECT: no node is at pin {}", missing + 1));
-        }
-        if let Some(node) = below.initial.iter().find(|n| !into.iter().flatten().any(|p| p == *n)) {
-            let name = &self.dag.nodes[*node as usize].name;
-            let message = format!("CONNECT: `{name}`, which waits for nothing else, is at no pin");
-            return self.pin_problem(span, message);
-        }
-        for (parents, children) in out.iter().zip(into) {
-            for (parent, child) in parents.iter().flat_map(|p| children.iter().map(move |c| (*p, *c))) {
-                self.arc(DagArc { parent, child, weak: false, pinned: true, span });
-            }
-        }
-    }
 }
 
 impl Scope {
@@ -599,7 +445,7 @@ impl Scope {
             names: HashMap::new(),
             pins: Default::default(),
             waits_for_names: false,
-            recent: [0; 2],
+            recent: Default::default(),
         }
     }
 

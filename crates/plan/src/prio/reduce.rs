@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 /// Beyond this many arcs the search for another path is given up for the sweep.
 const SEARCH_LIMIT: usize = 16_384;
 /// From this many arcs on, a search asks the landmarks about every job it comes to.
-const ASK_AFTER: usize = 48;
+const ASK_AFTER: usize = 256;
 /// So many arcs at least are worth a thread of their own.
 const THREAD_ARCS: usize = 4096;
 /// Words of 64 targets per sweep.
