@@ -18,6 +18,10 @@ fn check(project: &Project, code: i32) -> Value {
     serde_json::from_str(&project.catena(["check", "x.dag", "--json"]).expect(code).stdout).unwrap()
 }
 
+fn lines(count: u32, line: impl Fn(u32) -> String) -> String {
+    (0..count).map(line).collect::<Vec<_>>().concat()
+}
+
 /// Line and message of each error.
 fn errors(text: &str) -> Vec<(u64, String)> {
     let project = Project::new();
@@ -103,7 +107,7 @@ fn splices_that_multiply_are_refused() {
 fn more_splices_than_there_are_numbers_for_files_are_read() {
     let project = Project::new();
     project.write("one.dag", "JOB x s\n");
-    let splices: String = (0..70_000).map(|i| format!("SPLICE s{i} one.dag\n")).collect();
+    let splices = lines(70_000, |i| format!("SPLICE s{i} one.dag\n"));
     project.write("x.dag", format!("{splices}JOB last s\nPARENT s69999 CHILD last\n"));
     let said = check(&project, 0);
     assert_eq!((&said["nodes"], &said["arcs"]), (&json!(70_001), &json!(1)));
@@ -116,7 +120,7 @@ fn nonsense_is_told_in_a_few_lines() {
     let said = project.catena(["check", "x.dag"]);
     assert_eq!(said.code, Some(2));
     assert!(said.stderr.len() < 10_000, "{} bytes", said.stderr.len());
-    let many: String = (0..20_000).map(|i| format!("JOB j{i} s\nPARENT j{i} CHILD k{i}\n")).collect();
+    let many = lines(20_000, |i| format!("JOB j{i} s\nPARENT j{i} CHILD k{i}\n"));
     project.write("x.dag", many);
     let said = project.catena(["check", "x.dag"]).expect(2).says("and 19900 problems more");
     assert!(said.stderr.lines().count() < 1000);
@@ -127,9 +131,8 @@ fn nonsense_is_told_in_a_few_lines() {
 
 #[test]
 fn dependencies_count_in_the_order_of_the_file_wherever_nodes_are_defined() {
-    let jobs: String = (0..30).map(|i| format!("JOB j{i} s\n")).collect();
-    let arcs: String =
-        (0..60).map(|i| format!("PARENT j{} CHILD j{}\n", i * 7 % 15, 15 + i * 11 % 15)).collect();
+    let jobs = lines(30, |i| format!("JOB j{i} s\n"));
+    let arcs = lines(60, |i| format!("PARENT j{} CHILD j{}\n", i * 7 % 15, 15 + i * 11 % 15));
     let project = Project::new();
     let order = |text: String| {
         project.write("x.dag", text);
