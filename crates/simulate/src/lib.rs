@@ -2,7 +2,7 @@
 //!
 //! - [`Workload`] is what is computed, [`Cluster`] is where; [`simulate`] executes one on the other, as a [`Strategy`]
 //!   decides. [`PolicyName`] has the strategies; that of the live system drives its very scheduler.
-//! - [`generate`] has dags with the shapes and sizes that published experiments use.
+//! - [`generate`] has workflows of any size with the shapes and figures of published ones, and the dags of the experiments.
 //! - [`batch`] is the grid in which prio was evaluated: workers come in batches and take what is eligible.
 
 pub mod batch;

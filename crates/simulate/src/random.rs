@@ -71,6 +71,15 @@ impl Random {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
+    /// The numbers below `count` in a random order.
+    pub(crate) fn places(&mut self, count: usize) -> Vec<u32> {
+        let mut places: Vec<u32> = (0..count as u32).collect();
+        for i in (1..count).rev() {
+            places.swap(i, self.below(i as u64 + 1) as usize);
+        }
+        places
+    }
+
     /// Above 0 and at most 1.
     pub(crate) fn unit(&mut self) -> f64 {
         above_zero(self.next())

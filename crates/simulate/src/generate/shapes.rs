@@ -45,11 +45,7 @@ impl Generated {
     /// The same jobs defined in another order, which `seed` decides.
     #[must_use]
     pub fn shuffled(mut self, seed: u64) -> Self {
-        let mut random = Random::new(seed);
-        let mut places: Vec<u32> = (0..self.names.len() as u32).collect();
-        for i in (1..places.len()).rev() {
-            places.swap(i, random.below(i as u64 + 1) as usize);
-        }
+        let places = Random::new(seed).places(self.names.len());
         let mut names = vec![String::new(); self.names.len()];
         for (name, place) in self.names.into_iter().zip(&places) {
             names[*place as usize] = name;
