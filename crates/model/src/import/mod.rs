@@ -1,12 +1,21 @@
 //! Workflows as other systems have recorded them: jobs with runtimes, files with sizes, and who waits for whom.
+//!
+//! - [`read_dax`], [`read_pegasus`] and [`read_wfformat`] take a text and give a [`Trace`], or say what is wrong as
+//!   `line:column: what, and what to do`.
+//! - [`write_dax`] and [`write_wfformat`] write one; what is written and read again is the same.
+//!
+//! Records are taken as they are where that makes sense: a negative runtime, which clocks that are set back leave behind,
+//! counts as none, and the sign of a size does not count. What is no number or beyond all reason is refused.
 
+mod builder;
 mod dax;
 mod export;
+mod order;
 mod pegasus;
+mod place;
 mod wfformat;
 
 use crate::Name;
-use std::collections::{HashMap, HashSet};
 
 pub use dax::read_dax;
 pub use export::{write_dax, write_wfformat};
@@ -20,7 +29,7 @@ pub struct Trace {
     pub name: String,
     /// Its jobs in the order of their definition.
     pub jobs: Vec<TraceJob>,
-    /// Its files in the order in which jobs name them.
+    /// Its files, in the order in which they are listed or in which jobs name them.
     pub files: Vec<TraceFile>,
     /// Pairs of jobs; the second waits for the first.
     pub arcs: Vec<(u32, u32)>,
@@ -33,11 +42,11 @@ pub struct TraceJob {
     pub id: Name,
     /// What it runs.
     pub program: Name,
-    /// How long it took, in seconds.
+    /// How long it took, in seconds; 0 if nobody knows.
     pub runtime: f64,
-    /// How many processors it used.
+    /// How many processors it used; 1 if nobody knows.
     pub cores: f64,
-    /// How much memory it used, in bytes.
+    /// How much memory it used, in bytes; 0 if nobody knows.
     pub memory: u64,
     /// The files that it reads and does not write itself.
     pub inputs: Vec<u32>,
@@ -50,59 +59,6 @@ pub struct TraceJob {
 pub struct TraceFile {
     /// What it is called.
     pub name: Name,
-    /// Its size in bytes.
+    /// Its size in bytes; 0 if nobody knows.
     pub size: u64,
-}
-
-/// Puts a trace together.
-#[derive(Default)]
-struct Builder {
-    trace: Trace,
-    jobs: HashMap<Name, u32>,
-    /// Files by name, and whether their size is that of an input.
-    files: HashMap<Name, (u32, bool)>,
-}
-
-impl Builder {
-    fn job(&mut self, job: TraceJob) -> Result<u32, String> {
-        let number = self.trace.jobs.len() as u32;
-        if self.jobs.insert(job.id.clone(), number).is_some() {
-            return Err(format!("there is another job `{}`", job.id));
-        }
-        self.trace.jobs.push(job);
-        Ok(number)
-    }
-
-    fn find(&self, id: &str) -> Result<u32, String> {
-        self.jobs.get(id).copied().ok_or_else(|| format!("there is no job `{id}`"))
-    }
-
-    /// A job uses a file. What its first reader says about its size counts, and what writers say only until then.
-    fn uses(&mut self, job: u32, name: &str, size: Option<f64>, is_input: bool) {
-        let next = self.trace.files.len() as u32;
-        let (file, known) = *self.files.entry(Name::new(name)).or_insert((next, false));
-        if file == next {
-            self.trace.files.push(TraceFile { name: Name::new(name), size: 1 });
-        }
-        if let Some(size) = size.filter(|_| !known) {
-            self.trace.files[file as usize].size = (size.abs() as u64).max(1);
-            self.files.insert(Name::new(name), (file, is_input));
-        }
-        let job = &mut self.trace.jobs[job as usize];
-        let list = if is_input { &mut job.inputs } else { &mut job.outputs };
-        if !list.contains(&file) {
-            list.push(file);
-        }
-    }
-
-    fn finish(mut self) -> Trace {
-        for job in &mut self.trace.jobs {
-            let outputs = &job.outputs;
-            job.inputs.retain(|f| !outputs.contains(f));
-        }
-        // In the order in which they were said, which decides between jobs that are alike.
-        let mut seen = HashSet::new();
-        self.trace.arcs.retain(|arc| seen.insert(*arc));
-        self.trace
-    }
 }
