@@ -49,7 +49,9 @@ pub(crate) fn read_trace(path: &Path) -> Option<Result<Trace, String>> {
         read_dax
     } else if is("json") && text.contains("\"schemaVersion\"") {
         read_wfformat
-    } else if (is("yml") || is("yaml")) && text.lines().any(|l| l.starts_with("pegasus:")) {
+    } else if (is("yml") || is("yaml")) && text.lines().any(|l| l.starts_with("pegasus:"))
+        || is("json") && text.contains("\"pegasus\":")
+    {
         read_pegasus
     } else {
         return None;

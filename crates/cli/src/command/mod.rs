@@ -23,7 +23,8 @@ use crate::project::load_source;
 use catena_model::Loaded;
 use clap::CommandFactory;
 use clap_complete::Shell;
-use std::io::Write;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Tasks failed.
@@ -41,6 +42,23 @@ pub(crate) type Outcome = Result<ExitCode, String>;
 /// Prints text to standard output. A reader that goes away, such as `head`, is not an error.
 pub(crate) fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Writes to a file, or to standard output. A reader that goes away is not an error.
+pub(crate) fn write_to(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), String> {
+    let done = |out: &mut dyn Write| write(out).and_then(|()| out.flush());
+    match path {
+        Some(path) => std::fs::File::create(path)
+            .and_then(|file| done(&mut BufWriter::new(file)))
+            .map_err(|e| format!("{}: {e}", path.display())),
+        None => match done(&mut BufWriter::new(std::io::stdout().lock())) {
+            Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {e}")),
+            _ => Ok(()),
+        },
+    }
 }
 
 /// Loads a workflow that must be valid; its problems go to standard error.

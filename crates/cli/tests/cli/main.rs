@@ -6,5 +6,6 @@ mod dagrun;
 mod examples;
 mod language;
 mod project;
+mod recorded;
 mod resume;
 mod run;

@@ -59,7 +59,7 @@ pub(super) fn montage(jobs: usize, seed: u64) -> Trace {
     let picture = r.file("mosaic.jpg", 0.0047 * size);
     let seconds = (0.45 + 0.0125 * count) * r.between(0.97, 1.03);
     r.job("mJPEG", seconds, vec![shrunken], vec![picture]);
-    r.finish()
+    r.named("montage")
 }
 
 /// How many images there are, and which neighbours are compared, if six more jobs put everything together.
@@ -152,7 +152,7 @@ pub(super) fn inspiral(jobs: usize, seed: u64) -> Trace {
         let seconds = r.around(5.33, 0.25);
         r.job("Thinca", seconds, found, vec![coincident]);
     }
-    r.finish()
+    r.named("inspiral")
 }
 
 /// Searches a piece of data with a bank of templates.
@@ -214,5 +214,5 @@ pub(super) fn sdss(jobs: usize, seed: u64) -> Trace {
     let clusters = r.file("clusters.fits", 10e3 * fields as f64);
     let seconds = 10.0 + 2.0 * stripes as f64;
     r.job("joinClusters", seconds, found, vec![clusters]);
-    r.finish()
+    r.named("sdss")
 }

@@ -43,5 +43,5 @@ pub(super) fn cybershake(jobs: usize, seed: u64) -> Trace {
     let archive = r.file("peaks.zip", 21.0 * count);
     let seconds = r.between(0.007, 0.008) * count;
     r.job("ZipPSA", seconds, peaks, vec![archive]);
-    r.finish()
+    r.named("cybershake")
 }

@@ -37,7 +37,7 @@ pub(super) fn epigenomics(jobs: usize, seed: u64) -> Trace {
     let piled = r.file("all.pileup", measured([3.8e6, 3e6, 9.4e6]));
     let seconds = measured([1375.0, 6255.0, 6034.0]) * r.between(0.97, 1.03);
     r.job("pileup", seconds, vec![index, reference], vec![piled]);
-    r.finish()
+    r.named("epigenomics")
 }
 
 /// Splits a lane, cleans, converts and maps its parts.
@@ -159,7 +159,7 @@ pub(super) fn sipht(jobs: usize, seed: u64) -> Trace {
         annotated.extend(step("Blast_synteny", 33.0, 0.0, synteny, &[("_synteny", 1.14e6)]));
         step("SRNA_annotate", 1.67, 0.4, annotated, &[("_annotated", 1.28e6)]);
     }
-    r.finish()
+    r.named("sipht")
 }
 
 /// Functional magnetic resonance imaging: images of a brain are aligned with a first one, resliced and smoothed. A handle
@@ -206,5 +206,5 @@ pub(super) fn airsn(jobs: usize, seed: u64) -> Trace {
     let result = volume(&mut r, "activity".to_owned());
     let seconds = 10.0 + 0.1 * volumes as f64;
     r.job("analyse", seconds, smoothed, result.to_vec());
-    r.finish()
+    r.named("airsn")
 }

@@ -76,7 +76,9 @@ impl Recorder {
         });
     }
 
-    pub(super) fn finish(self) -> Trace {
+    /// The trace, under the name of its kind and with its size.
+    pub(super) fn named(mut self, kind: &str) -> Trace {
+        self.trace.name = format!("{kind}-{}", self.trace.jobs.len());
         self.trace
     }
 
