@@ -3,6 +3,7 @@
 use super::Trace;
 use crate::Name;
 use serde::{Serialize, Serializer};
+use serde_json::ser::Formatter;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -50,8 +51,77 @@ pub fn write_wfformat(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
             },
         },
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
+    document.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, Lines::default()))?;
     out.write_all(b"\n")
+}
+
+/// JSON with a line for each task and each file: half as long as with a line for each value, and still to be read.
+#[derive(Default)]
+struct Lines {
+    depth: usize,
+}
+
+impl Lines {
+    /// How deep the lists of tasks and files are.
+    const DEEPEST: usize = 4;
+
+    fn open<W: Write + ?Sized>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth += 1;
+        out.write_all(bracket)
+    }
+
+    fn close<W: Write + ?Sized>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth -= 1;
+        if self.depth < Self::DEEPEST {
+            self.line(out)?;
+        }
+        out.write_all(bracket)
+    }
+
+    fn next<W: Write + ?Sized>(&self, out: &mut W, first: bool) -> io::Result<()> {
+        if !first {
+            out.write_all(b",")?;
+        }
+        match self.depth {
+            0..=Self::DEEPEST => self.line(out),
+            _ if first => Ok(()),
+            _ => out.write_all(b" "),
+        }
+    }
+
+    fn line<W: Write + ?Sized>(&self, out: &mut W) -> io::Result<()> {
+        out.write_all(&b"\n        "[..=2 * self.depth.min(Self::DEEPEST)])
+    }
+}
+
+impl Formatter for Lines {
+    fn begin_array<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        self.open(out, b"[")
+    }
+
+    fn end_array<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        self.close(out, b"]")
+    }
+
+    fn begin_array_value<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.next(out, first)
+    }
+
+    fn begin_object<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        self.open(out, b"{")
+    }
+
+    fn end_object<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        self.close(out, b"}")
+    }
+
+    fn begin_object_key<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.next(out, first)
+    }
+
+    fn begin_object_value<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
 }
 
 /// A list that is written item by item, so that it is never in memory as a whole.

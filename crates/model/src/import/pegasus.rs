@@ -55,7 +55,7 @@ fn read(root: &Node) -> Result<Trace, Wrong> {
 /// What is said elsewhere in the file about programs and files.
 struct Catalogues<'a> {
     /// The profiles of all jobs.
-    workflow: Option<&'a Node>,
+    workflow: &'a Node,
     /// Programs by name, with their profiles.
     programs: HashMap<&'a str, &'a Node>,
     /// The sizes of files that are there at the beginning.
@@ -76,18 +76,20 @@ impl<'a> Catalogues<'a> {
                 sizes.insert(lfn, size);
             }
         }
-        Ok(Self { workflow: Some(root), programs, sizes })
+        Ok(Self { workflow: root, programs, sizes })
     }
 
     /// What a job's own profiles say, or those of its program, or those of the workflow.
-    fn profile(&self, job: &'a Node, key: &str, condor: &str) -> Option<&'a Node> {
+    fn profile(&self, job: &'a Node, key: &str, condor: Option<&str>) -> Option<&'a Node> {
         let program = job.get("name").and_then(Node::as_str).and_then(|n| self.programs.get(n)).copied();
-        [Some(job), program, self.workflow].into_iter().flatten().filter_map(|n| n.get("profiles")).find_map(
-            |profiles| {
+        [Some(job), program, Some(self.workflow)]
+            .into_iter()
+            .flatten()
+            .filter_map(|n| n.get("profiles"))
+            .find_map(|profiles| {
                 let of = |namespace: &str, key: &str| profiles.get(namespace)?.get(key);
-                of("pegasus", key).or_else(|| of("condor", condor)).filter(|n| !n.is_null())
-            },
-        )
+                of("pegasus", key).or_else(|| of("condor", condor?)).filter(|n| !n.is_null())
+            })
     }
 }
 
@@ -103,13 +105,13 @@ fn read_job(job: &Node, catalogues: &Catalogues, builder: &mut Builder) -> Resul
         cores: 1.0,
         ..TraceJob::default()
     };
-    if let Some(node) = catalogues.profile(job, "runtime", "request_runtime") {
+    if let Some(node) = catalogues.profile(job, "runtime", None) {
         recorded.runtime = quantity(node, "runtime in seconds", seconds)?;
     }
-    if let Some(node) = catalogues.profile(job, "cores", "request_cpus") {
+    if let Some(node) = catalogues.profile(job, "cores", Some("request_cpus")) {
         recorded.cores = quantity(node, "number of processors", cores)?;
     }
-    if let Some(node) = catalogues.profile(job, "memory", "request_memory") {
+    if let Some(node) = catalogues.profile(job, "memory", Some("request_memory")) {
         recorded.memory = quantity(node, "amount of memory in megabytes", |m| bytes(m * 1e6))?;
     }
     let number = builder.job(recorded).map_err(|message| (id.span, message))?;
