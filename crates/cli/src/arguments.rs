@@ -237,6 +237,30 @@ pub(crate) enum ReproduceCommand {
     Steep(SteepArgs),
     /// Prioritising dags: eligible jobs, and a simulated grid in which workers come in batches
     Prio(PrioEvaluationArgs),
+    /// Data-aware scheduling in virtual time: ADAGE, MATRIX and Albatross, and beside them HEFT and Catena
+    Adage(AdageArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdageArgs {
+    /// A directory with the five workflows as DAX files [default: generated workflows of the same shapes]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dax: Option<PathBuf>,
+    /// Numbers of nodes
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) nodes: Vec<u32>,
+    /// Numbers of tasks, for the experiment on scaling
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 2000, 4000, 6000, 8000, 10_000])]
+    pub(crate) tasks: Vec<usize>,
+    /// How often what is random is tried
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seeds: u64,
+    /// Where pictures and tables go
+    #[arg(long, value_name = "DIR", default_value = "reproduce")]
+    pub(crate) out: PathBuf,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -649,24 +673,41 @@ impl From<OrderName> for Order {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
-    /// Workflows with known runtimes: Pegasus DAX or YAML, WfFormat; or DAG files
-    #[arg(required = true, value_name = "WORKFLOW")]
+    /// Workflows: Pegasus DAX or YAML, WfFormat, DAG files, your own; or a kind and a size, such as montage:1000
+    #[arg(required_unless_present = "calibrate", value_name = "WORKFLOW")]
     pub(crate) workflows: Vec<PathBuf>,
-    /// Where it runs: the model of the experiments with ADAGE, with shared storage or with data on the nodes
-    #[arg(long, value_enum, default_value = "adage")]
-    pub(crate) cluster: ClusterModel,
-    /// How many nodes there are
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4,8,16,32,64")]
-    pub(crate) nodes: Vec<usize>,
-    /// Who runs what: fcfs, steep, min-min, max-min, heft, adage, catena
+    /// Where it runs: a file that describes a cluster; adage, the model of the experiments with ADAGE; or adage-local,
+    /// the same with data on the nodes
+    #[arg(long, value_name = "FILE|NAME", default_value = "adage")]
+    pub(crate) cluster: String,
+    /// How many nodes of the first kind there are [default: as the file says, else 1,2,4,8,16,32,64]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) nodes: Vec<u32>,
+    /// Who runs what: fcfs, steep, min-min, max-min, heft, cpop, adage, matrix, albatross, catena; or catena with other
+    /// choices at some stages, such as catena+order:prio+replicate:none
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "catena")]
     pub(crate) policy: Vec<PolicyName>,
     /// How often what is random is tried
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: u64,
-    /// How long jobs take whose file does not say so, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    /// Take durations from a run that has ended; without a workflow, simulate that run
+    #[arg(long, value_name = "RUN")]
+    pub(crate) calibrate: Option<i64>,
+    /// How long jobs take of which nothing is known, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = not_negative)]
     pub(crate) runtime: f64,
+    /// Durations are off by up to this fraction, whatever the cluster's file says
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
+    pub(crate) spread: Option<f64>,
+    /// This fraction of executions takes much longer
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
+    pub(crate) stragglers: Option<f64>,
+    /// How many times longer these take
+    #[arg(long, value_name = "FACTOR", value_parser = not_negative)]
+    pub(crate) factor: Option<f64>,
+    /// Draw pictures into this directory: makespan, bytes, cost and busy nodes, and who was busy when
+    #[arg(long, value_name = "DIR")]
+    pub(crate) svg: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -675,13 +716,14 @@ pub(crate) struct SimulateArgs {
     pub(crate) csv: bool,
 }
 
-/// A cluster that is known by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClusterModel {
-    /// Nodes of one slot, and storage that all share
-    Adage,
-    /// The same nodes, with data where they were made or read
-    AdageLocal,
+fn not_negative(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+    number.ok_or_else(|| "must be a number that is not negative".to_owned())
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|n| (0.0..1.0).contains(n));
+    number.ok_or_else(|| "must be a number from 0 to less than 1, such as 0.05".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use crate::arguments::SourceArgs;
 use crate::command::{EXIT_USAGE, load_valid};
 use crate::render::graph::Graph;
 use catena_model::dagman::{LoadedDag, NodeKind, load_dag};
-use catena_model::import::{Trace, read_dax, read_pegasus, read_wfformat};
+use catena_model::import::{Trace, TraceJob, read_dax, read_pegasus, read_wfformat};
 use catena_model::{Diagnostic, Diagnostics, Name, Severity, Sources, read_text};
 use catena_plan::{Cycle, Dag, dag_of};
 use std::path::Path;
@@ -57,6 +57,20 @@ pub(crate) fn read_trace(path: &Path) -> Option<Result<Trace, String>> {
         return None;
     };
     Some(read(&text).map_err(|e| format!("{}:{e}", path.display())))
+}
+
+/// Reads any workflow as if it was recorded. Of those that were not, only the jobs and who waits for whom are known, and
+/// that is what is told with it.
+pub(crate) fn trace_of(source: &SourceArgs) -> Result<(Trace, bool), ExitCode> {
+    if let Some(trace) = read_trace(&source.workflow) {
+        return trace.map(|trace| (trace, true)).map_err(|e| usage(&e));
+    }
+    let jobs = read_jobs(source)?;
+    let job = |id: Name| TraceJob { program: id.clone(), id, cores: 1.0, ..TraceJob::default() };
+    let name = source.workflow.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let arcs = jobs.dag.arcs().collect();
+    let trace = Trace { name, jobs: jobs.names.into_iter().map(job).collect(), arcs, ..Trace::default() };
+    Ok((trace, false))
 }
 
 fn usage(message: &str) -> ExitCode {

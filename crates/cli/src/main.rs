@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Command::Graph(a) => command::graph::graph(a),
         Command::Prio(a) => command::prio::prio(a),
         Command::Generate(a) => command::generate::generate(a),
-        Command::Simulate(a) => command::simulate::simulate(a),
+        Command::Simulate(a) => command::simulate::simulate(a, &arguments),
         Command::Convert(a) => command::convert::convert(a),
         Command::List(a) => command::inspect::list(a, &arguments),
         Command::Search(a) => command::inspect::search(a, &arguments),

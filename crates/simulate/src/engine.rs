@@ -1,187 +1,634 @@
-//! Virtual time: tasks start, end, and set others free.
+//! Virtual time: tasks start, end, and set others free; nodes come, die and go.
 //!
 //! What runs where is decided by a [`Strategy`], which sees what a scheduler could see and nothing else. The same
 //! workload, cluster, strategy and seed give the same result on every machine.
 
 use crate::cluster::{Cluster, Storage};
+use crate::elastic::Elastic;
+use crate::luck::Luck;
+use crate::outcome::{Execution, Fate, Outcome, Stay};
+use crate::time::{NEVER, Nanos};
+use crate::transfer::{Expected, Flows, Source};
 use crate::workload::Workload;
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashSet};
+use crate::world::{Node, State, World};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
+
+/// Something happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// All tasks that a task waits for have ended; or its only execution was in vain.
+    Ready(u32),
+    /// A task that was ready is not any more: what it reads was lost and is computed again.
+    Withdrawn(u32),
+    /// A task has ended, and its node has room again.
+    Ended {
+        /// The task.
+        task: u32,
+        /// Where.
+        node: u32,
+    },
+    /// An execution was in vain: it failed, or another one was faster. Its node has room again.
+    Freed {
+        /// The task.
+        task: u32,
+        /// Where.
+        node: u32,
+    },
+    /// A node is there.
+    Joined(u32),
+    /// A node is gone, with everything on it.
+    Left(u32),
+}
 
 /// Decides what runs where.
 pub trait Strategy {
-    /// All tasks that a task waits for have ended.
-    fn ready(&mut self, task: u32, now: f64, world: &World<'_>);
-    /// A task has ended, and its node is idle.
-    fn ended(&mut self, task: u32, node: u32, now: f64, world: &World<'_>);
-    /// Which tasks start now, on which idle nodes. Called whenever something has happened.
-    fn start(&mut self, now: f64, world: &World<'_>) -> Vec<(u32, u32)>;
+    /// Takes an event in.
+    fn handle(&mut self, event: Event, now: Nanos, world: &World<'_>);
+    /// Which tasks start now, on which nodes. Called whenever something has happened.
+    fn start(&mut self, now: Nanos, world: &World<'_>) -> Vec<(u32, u32)>;
     /// When it wants to be asked again, even if nothing happens before.
-    fn wake(&self) -> Option<f64> {
+    fn wake(&self) -> Option<Nanos> {
         None
     }
 }
 
-/// What a strategy can see.
-pub struct World<'a> {
-    /// What is computed.
-    pub workload: &'a Workload,
-    /// Where.
-    pub cluster: &'a Cluster,
-    /// The task that each node executes.
-    pub running: Vec<Option<u32>>,
-    /// Whether tasks have started.
-    pub started: Vec<bool>,
-    /// The files that nodes have, where that matters.
-    held: Vec<HashSet<u32>>,
+/// What is to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// An execution has computed.
+    Computed(u32),
+    /// An execution fails.
+    Fails(u32),
+    /// A transfer is over, if this was still true of it.
+    Arrived(u64, u32),
+    /// A node dies, if it has died so often before.
+    Dies(u32, u32),
+    /// A node that died is back.
+    Returns(u32),
+    /// A node that was asked for is there.
+    Booted(u32),
+    /// Somebody may have been idle for long enough.
+    Look,
 }
 
-impl World<'_> {
-    /// How many bytes have to be brought to a node before a task can compute there.
-    pub fn missing(&self, task: u32, node: u32) -> u64 {
-        match self.cluster.storage {
-            Storage::Shared(_) => self.workload.bytes_read(task),
-            Storage::Local(_) => {
-                let held = &self.held[node as usize];
-                let inputs = self.workload.tasks[task as usize].inputs.iter().filter(|f| !held.contains(f));
-                inputs.map(|f| self.workload.files[*f as usize]).sum()
-            }
-        }
-    }
+/// More executions than this per task mean that they are lost faster than they end.
+const VAIN: usize = 200;
 
-    /// How long a task takes on a node if it starts there now.
-    pub fn time(&self, task: u32, node: u32) -> f64 {
-        self.cluster.compute(self.workload, task) + self.cluster.transfer(self.missing(task, node))
-    }
-
-    /// Whether a node has nothing to do.
-    pub fn is_idle(&self, node: u32) -> bool {
-        self.running[node as usize].is_none()
-    }
+struct Engine<'a> {
+    world: World<'a>,
+    now: Nanos,
+    luck: Luck,
+    agenda: BinaryHeap<Reverse<(Nanos, u64, What)>>,
+    order: u64,
+    /// What strategies have not been told yet.
+    news: VecDeque<Event>,
+    /// How many parents each task waits for.
+    waits: Vec<u32>,
+    done: usize,
+    /// How often each task was executed.
+    tries: Vec<u32>,
+    /// The executions that go on, by task.
+    live: HashMap<u32, Vec<u32>>,
+    /// How many nodes have each file, where nodes have files.
+    holders: Vec<u32>,
+    /// Transfers that share links, if they do.
+    flows: Option<Flows>,
+    /// How many files or transfers an execution waits for.
+    pending: HashMap<u32, usize>,
+    /// Who waits for a file on a node.
+    awaited: BTreeMap<(u32, u32), Vec<u32>>,
+    elastic: Option<Elastic>,
+    outcome: Outcome,
 }
 
-/// What came of a simulation.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// When the last task ended, in seconds.
-    pub makespan: f64,
-    /// How many bytes came over the network, or from shared storage.
-    pub bytes_moved: u64,
-    /// For each task its node, when it started and when it ended.
-    pub history: Vec<(u32, f64, f64)>,
-}
-
-impl Outcome {
-    /// The part of the time in which nodes were busy.
-    pub fn utilisation(&self, nodes: usize) -> f64 {
-        let busy: f64 = self.history.iter().map(|(_, start, end)| end - start).sum();
-        if self.makespan > 0.0 { busy / (self.makespan * nodes as f64) } else { 0.0 }
-    }
-}
-
-/// The end of a task: when, in which order it started, the task, and its node.
-#[derive(Clone, Copy, PartialEq)]
-struct End {
-    time: f64,
-    order: u32,
-    task: u32,
-    node: u32,
-}
-
-impl Eq for End {}
-
-impl Ord for End {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.time.total_cmp(&other.time).then(self.order.cmp(&other.order))
-    }
-}
-
-impl PartialOrd for End {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Executes a workload in virtual time. An error says that a strategy leaves tasks undone.
+/// Executes a workload in virtual time. An error says why it cannot come to an end.
 pub fn simulate(
     workload: &Workload,
     cluster: &Cluster,
     strategy: &mut dyn Strategy,
+    seed: u64,
 ) -> Result<Outcome, String> {
-    let n = workload.len();
-    let held = if matches!(cluster.storage, Storage::Local(_)) { cluster.nodes } else { 0 };
-    let mut world = World {
-        workload,
-        cluster,
-        running: vec![None; cluster.nodes],
-        started: vec![false; n],
-        held: vec![HashSet::new(); held],
-    };
-    let mut outcome = Outcome { history: vec![(0, 0.0, 0.0); n], ..Outcome::default() };
-    let mut waits: Vec<u32> = (0..n as u32).map(|t| workload.dag.parents(t).len() as u32).collect();
-    let mut ends: BinaryHeap<Reverse<End>> = BinaryHeap::new();
-    let mut now = 0.0;
-    let (mut done, mut order) = (0, 0);
-    for task in (0..n as u32).filter(|t| waits[*t as usize] == 0) {
-        strategy.ready(task, now, &world);
+    for (number, task) in (0..).zip(&workload.tasks) {
+        let class = workload.class(number);
+        if !cluster.kinds.iter().any(|k| k.can(class)) {
+            let largest = cluster.kinds.iter().max_by_key(|k| k.resources.cpus);
+            let largest = largest.map_or(String::new(), |k| format!("; `{}` has {}", k.id, k.resources));
+            let needs = format!("{} and {}", class.resources, class.show_capabilities());
+            return Err(format!("no node can execute `{}`, which needs {needs}{largest}", task.id));
+        }
     }
-    loop {
-        for (task, node) in strategy.start(now, &world) {
-            assert!(
-                world.is_idle(node) && !world.started[task as usize],
-                "a slot runs one task, a task runs once"
-            );
-            world.running[node as usize] = Some(task);
-            world.started[task as usize] = true;
-            let moved = world.missing(task, node);
-            let time = now + cluster.transfer(moved) + cluster.compute(workload, task);
-            outcome.bytes_moved += moved;
-            outcome.history[task as usize] = (node, now, time);
-            if let Some(held) = world.held.get_mut(node as usize) {
-                held.extend(&workload.tasks[task as usize].inputs);
+    let mut engine = Engine::new(workload, cluster, seed);
+    engine.run(strategy)
+}
+
+impl<'a> Engine<'a> {
+    fn new(workload: &'a Workload, cluster: &'a Cluster, seed: u64) -> Self {
+        let n = workload.len();
+        let is_local = cluster.storage == Storage::Local;
+        let speed = cluster.mean_speed();
+        let world = World {
+            workload,
+            cluster,
+            nodes: Vec::new(),
+            speed,
+            unstarted: (0..n as u32).map(|t| cluster.compute(workload, t, speed)).sum(),
+            states: vec![State::Waiting; n],
+            ready: vec![0; workload.classes.len()],
+            copies: vec![0; n],
+        };
+        let mut engine = Self {
+            world,
+            now: 0,
+            luck: Luck::new(cluster.chance, seed),
+            agenda: BinaryHeap::new(),
+            order: 0,
+            news: VecDeque::new(),
+            waits: (0..n as u32).map(|t| workload.dag.parents(t).len() as u32).collect(),
+            done: 0,
+            tries: vec![0; n],
+            live: HashMap::new(),
+            holders: vec![0; if is_local { workload.files.len() } else { 0 }],
+            flows: cluster.network.is_fair.then(|| Flows::new(cluster)),
+            pending: HashMap::new(),
+            awaited: BTreeMap::new(),
+            elastic: Elastic::new(cluster),
+            outcome: Outcome { executions: Vec::with_capacity(n), ..Outcome::default() },
+        };
+        for (kind, k) in cluster.kinds.iter().enumerate() {
+            for _ in 0..k.count {
+                let node = engine.add_node(kind);
+                engine.join(node);
             }
-            order += 1;
-            ends.push(Reverse(End { time, order, task, node }));
         }
-        if done == n {
-            outcome.makespan = now;
-            return Ok(outcome);
+        for task in 0..n as u32 {
+            if engine.waits[task as usize] == 0 {
+                engine.make_ready(task);
+            }
         }
-        let next = ends.peek().map(|Reverse(end)| end.time);
-        let wake = strategy.wake().filter(|w| next.is_none_or(|next| *w < next));
-        match (wake, next) {
-            (Some(time), _) if next.is_some() || time.is_finite() => now = time.max(now),
-            (_, Some(time)) => {
-                now = time;
-                // Everything that ends at the same time ends before anything starts.
-                while let Some(Reverse(end)) = ends.peek().copied().filter(|Reverse(e)| e.time <= now) {
-                    ends.pop();
-                    done += 1;
-                    world.running[end.node as usize] = None;
-                    if let Some(held) = world.held.get_mut(end.node as usize) {
-                        held.extend(&workload.tasks[end.task as usize].outputs);
-                    }
-                    strategy.ended(end.task, end.node, now, &world);
-                    for child in workload.dag.children(end.task) {
-                        waits[*child as usize] -= 1;
-                        if waits[*child as usize] == 0 {
-                            strategy.ready(*child, now, &world);
-                        }
+        engine
+    }
+
+    fn run(&mut self, strategy: &mut dyn Strategy) -> Result<Outcome, String> {
+        let n = self.world.workload.len();
+        loop {
+            self.tell(strategy);
+            for (task, node) in strategy.start(self.now, &self.world) {
+                self.start(task, node);
+            }
+            if self.done == n {
+                return Ok(self.finish());
+            }
+            if self.outcome.executions.len() > VAIN * n.max(100) {
+                return Err(format!("tasks are lost faster than they end: {} of {n} have ended", self.done));
+            }
+            self.look_at_fleet()?;
+            let next = self.agenda.peek().map_or(NEVER, |Reverse((time, ..))| *time);
+            let wake = strategy.wake().unwrap_or(NEVER);
+            if wake < next {
+                // Time goes on, whatever a strategy wishes.
+                self.now = wake.max(self.now + 1);
+            } else if next < NEVER {
+                self.now = next;
+                // Everything that happens at the same time happens before anything starts.
+                while let Some(Reverse((time, _, what))) = self.agenda.peek().copied()
+                    && time <= self.now
+                {
+                    self.agenda.pop();
+                    self.happen(what);
+                }
+            } else {
+                return Err(format!("{} of {n} tasks never start", n - self.done));
+            }
+        }
+    }
+
+    fn tell(&mut self, strategy: &mut dyn Strategy) {
+        while let Some(event) = self.news.pop_front() {
+            strategy.handle(event, self.now, &self.world);
+        }
+    }
+
+    fn plan(&mut self, time: Nanos, what: What) {
+        self.order += 1;
+        self.agenda.push(Reverse((time, self.order, what)));
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::Computed(execution) => self.computed(execution),
+            What::Fails(execution) => {
+                if self.is_running(execution) {
+                    self.give_up(execution, Fate::Failed);
+                }
+            }
+            What::Arrived(flow, version) => self.arrived(flow, version),
+            What::Dies(node, deaths) => {
+                let state = &self.world.nodes[node as usize];
+                if state.is_up && state.deaths == deaths {
+                    self.lose(node);
+                    if self.elastic.as_ref().is_some_and(|e| e.expects(node)) {
+                        // Another one is made if it is needed.
+                        self.outcome.stays[node as usize].to = self.now;
+                    } else {
+                        self.plan(self.now + self.luck.repair(), What::Returns(node));
                     }
                 }
             }
-            _ => return Err(format!("{} of {n} tasks never start", n - done)),
+            What::Returns(node) => self.join(node),
+            What::Booted(node) => {
+                if self.elastic.as_ref().is_some_and(|e| e.expects(node)) {
+                    self.join(node);
+                }
+            }
+            What::Look => {}
         }
     }
-}
 
-/// No schedule can be shorter: the longest path, and all work divided by all nodes.
-pub fn lower_bound(workload: &Workload, cluster: &Cluster) -> f64 {
-    let cost = |t: u32| match cluster.storage {
-        Storage::Shared(_) => cluster.longest(workload, t),
-        Storage::Local(_) => cluster.compute(workload, t),
-    };
-    let path = workload.upward(cost).into_iter().fold(0.0, f64::max);
-    let work: f64 = (0..workload.len() as u32).map(cost).sum();
-    path.max(work / cluster.nodes as f64)
+    // Nodes.
+
+    fn add_node(&mut self, kind: usize) -> u32 {
+        let k = &self.world.cluster.kinds[kind];
+        let number = self.world.nodes.len() as u32;
+        self.world.nodes.push(Node {
+            kind,
+            is_up: false,
+            free: k.resources.clone(),
+            running: Vec::new(),
+            held: HashMap::new(),
+            deaths: 0,
+            idle_since: self.now,
+        });
+        let (cpus, price) = (k.resources.cpus, k.price);
+        self.outcome.stays.push(Stay { node: number, kind, cpus, price, from: self.now, to: NEVER });
+        number
+    }
+
+    fn join(&mut self, node: u32) {
+        let state = &mut self.world.nodes[node as usize];
+        (state.is_up, state.idle_since) = (true, self.now);
+        let deaths = state.deaths;
+        if let Some(lifetime) = self.luck.lifetime(node, deaths) {
+            self.plan(self.now.saturating_add(lifetime), What::Dies(node, deaths));
+        }
+        self.news.push_back(Event::Joined(node));
+    }
+
+    /// A node is gone with everything on it.
+    fn lose(&mut self, node: u32) {
+        let resources = self.world.kind(node).resources.clone();
+        let state = &mut self.world.nodes[node as usize];
+        state.is_up = false;
+        state.deaths += 1;
+        state.free = resources;
+        let running = std::mem::take(&mut state.running);
+        let held = std::mem::take(&mut state.held);
+        self.news.push_back(Event::Left(node));
+        for task in running {
+            if let Some(execution) = self.execution_on(task, node) {
+                self.close(execution, Fate::Lost);
+                self.reconsider(task);
+            }
+        }
+        for flow in self.flows.as_ref().map(|f| f.of(node)).unwrap_or_default() {
+            self.break_off(flow, node);
+        }
+        self.awaited.retain(|(on, _), _| *on != node);
+        let lost = held.into_iter().filter(|(_, since)| *since != NEVER).map(|(file, _)| file);
+        let lost: BTreeSet<u32> = lost.collect();
+        for file in &lost {
+            self.holders[*file as usize] -= 1;
+        }
+        self.compute_again(lost);
+    }
+
+    /// Files of which there is no copy any more, and which somebody will read, are computed again.
+    fn compute_again(&mut self, lost: BTreeSet<u32>) {
+        let workload = self.world.workload;
+        let mut again: BTreeSet<u32> = BTreeSet::new();
+        let mut files: Vec<u32> = lost.into_iter().collect();
+        while let Some(file) = files.pop() {
+            let Some(writer) = workload.writers[file as usize] else { continue };
+            if self.holders[file as usize] > 0 || self.world.state(writer) != State::Done {
+                continue;
+            }
+            let reads = |t: &u32| {
+                (self.world.state(*t) != State::Done || again.contains(t))
+                    && workload.tasks[*t as usize].inputs.contains(&file)
+            };
+            if workload.dag.children(writer).iter().any(reads) && again.insert(writer) {
+                files.extend(&workload.tasks[writer as usize].inputs);
+            }
+        }
+        for task in &again {
+            self.world.set(*task, State::Waiting);
+            self.done -= 1;
+        }
+        for task in &again {
+            let parents = workload.dag.parents(*task).iter();
+            let open = parents.filter(|p| self.world.state(**p) != State::Done).count();
+            self.waits[*task as usize] = open as u32;
+        }
+        for task in &again {
+            for child in workload.dag.children(*task) {
+                if self.world.state(*child) == State::Done || again.contains(child) {
+                    continue;
+                }
+                self.waits[*child as usize] += 1;
+                if self.world.state(*child) == State::Ready {
+                    self.world.set(*child, State::Waiting);
+                    self.news.push_back(Event::Withdrawn(*child));
+                }
+            }
+        }
+        for task in again {
+            self.reconsider(task);
+        }
+    }
+
+    fn look_at_fleet(&mut self) -> Result<(), String> {
+        let Some(mut elastic) = self.elastic.take() else { return Ok(()) };
+        for node in elastic.idle(self.now, &self.world) {
+            self.lose(node);
+            self.outcome.stays[node as usize].to = self.now;
+        }
+        let orders = elastic.decide(self.now, &self.world)?;
+        for (kind, name) in orders {
+            let node = self.add_node(kind);
+            elastic.made(node, name);
+            self.plan(self.now + self.world.cluster.kinds[kind].boot, What::Booted(node));
+        }
+        if let Some(time) = elastic.next_look(self.now, &self.world) {
+            self.plan(time, What::Look);
+        }
+        self.elastic = Some(elastic);
+        Ok(())
+    }
+
+    // Executions.
+
+    fn make_ready(&mut self, task: u32) {
+        self.world.set(task, State::Ready);
+        self.news.push_back(Event::Ready(task));
+    }
+
+    /// A task of which no execution goes on waits for a node again, or for others.
+    fn reconsider(&mut self, task: u32) {
+        if self.world.copies(task) == 0 && self.world.state(task) != State::Done {
+            self.world.set(task, State::Waiting);
+            if self.waits[task as usize] == 0 {
+                self.make_ready(task);
+            } else {
+                self.news.push_back(Event::Withdrawn(task));
+            }
+        }
+    }
+
+    fn is_running(&self, execution: u32) -> bool {
+        self.outcome.executions[execution as usize].fate == Fate::Running
+    }
+
+    fn execution_on(&self, task: u32, node: u32) -> Option<u32> {
+        let live = self.live.get(&task)?;
+        live.iter().copied().find(|e| self.outcome.executions[*e as usize].node == node)
+    }
+
+    fn start(&mut self, task: u32, node: u32) {
+        let state = self.world.state(task);
+        assert!(matches!(state, State::Ready | State::Running), "a task starts when it is ready");
+        assert!(self.world.fits(task, node), "a node executes what it has room for");
+        assert!(!self.world.nodes[node as usize].running.contains(&task), "a node executes a task once");
+        let need = &self.world.workload.class(task).resources;
+        let on = &mut self.world.nodes[node as usize];
+        on.free.take(need);
+        on.running.push(task);
+        self.world.set(task, State::Running);
+        self.world.copies[task as usize] += 1;
+        self.tries[task as usize] += 1;
+        let execution = self.outcome.executions.len() as u32;
+        let start = self.now;
+        let record = Execution { task, node, start, staged: NEVER, end: NEVER, fate: Fate::Running };
+        self.outcome.executions.push(record);
+        self.live.entry(task).or_default().push(execution);
+        if self.flows.is_some() {
+            self.bring(execution);
+        } else {
+            let staged = self.stage(task, node);
+            self.compute(execution, staged);
+        }
+    }
+
+    /// When the files of a task are on a node, if transfers do not disturb each other.
+    fn stage(&mut self, task: u32, node: u32) -> Nanos {
+        let moved = self.world.missing(task, node);
+        self.outcome.bytes_moved += moved;
+        let mut staged = self.now + self.world.cluster.transfer(moved);
+        if self.world.cluster.storage == Storage::Local {
+            let held = &mut self.world.nodes[node as usize].held;
+            let arrival = staged;
+            for file in &self.world.workload.tasks[task as usize].inputs {
+                let since = *held.entry(*file).or_insert_with(|| {
+                    self.holders[*file as usize] += 1;
+                    arrival
+                });
+                staged = staged.max(since);
+            }
+        }
+        staged
+    }
+
+    /// Begins the transfers of an execution, where they share links.
+    fn bring(&mut self, execution: u32) {
+        let Execution { task, node, .. } = self.outcome.executions[execution as usize];
+        let workload = self.world.workload;
+        let inputs = &workload.tasks[task as usize].inputs;
+        let mut groups: BTreeMap<Source, Vec<u32>> = BTreeMap::new();
+        let mut pending = 0;
+        if let Storage::Shared(_) = self.world.cluster.storage {
+            if !inputs.is_empty() {
+                groups.insert(Source::Shared, inputs.clone());
+            }
+        } else {
+            for file in inputs {
+                match self.world.nodes[node as usize].held.get(file) {
+                    Some(&NEVER) => {
+                        self.awaited.entry((node, *file)).or_default().push(execution);
+                        pending += 1;
+                    }
+                    Some(_) => {}
+                    None => groups.entry(self.nearest(*file)).or_default().push(*file),
+                }
+            }
+        }
+        for (source, files) in groups {
+            for file in &files {
+                self.awaited.entry((node, *file)).or_default().push(execution);
+                pending += 1;
+            }
+            self.transfer(source, node, files);
+        }
+        self.pending.insert(execution, pending);
+        if pending == 0 {
+            self.all_there(execution);
+        }
+    }
+
+    fn transfer(&mut self, source: Source, node: u32, files: Vec<u32>) {
+        let bytes = files.iter().map(|f| self.world.workload.files[*f as usize]).sum();
+        self.outcome.bytes_moved += bytes;
+        if source != Source::Shared {
+            self.world.nodes[node as usize].held.extend(files.iter().map(|f| (*f, NEVER)));
+        }
+        let mut expected = Vec::new();
+        if let Some(flows) = &mut self.flows {
+            flows.begin((source, node), files, bytes, self.now, &mut expected);
+        }
+        self.expect(expected);
+    }
+
+    fn expect(&mut self, expected: Vec<Expected>) {
+        for (time, flow, version) in expected {
+            self.plan(time, What::Arrived(flow, version));
+        }
+    }
+
+    /// The node from which a file comes: the one that sends least.
+    fn nearest(&self, file: u32) -> Source {
+        let Some(flows) = &self.flows else { return Source::Outside };
+        let has = |node: &Node| node.is_up && node.held.get(&file).is_some_and(|since| *since <= self.now);
+        let holders = (0..).zip(&self.world.nodes).filter(|(_, n)| has(n)).map(|(i, _)| Source::Node(i));
+        holders.min_by_key(|source| flows.load(*source)).unwrap_or(Source::Outside)
+    }
+
+    fn arrived(&mut self, id: u64, version: u32) {
+        let Some(flows) = &mut self.flows else { return };
+        if flows.get(id).is_none_or(|f| f.version != version) {
+            return;
+        }
+        let mut expected = Vec::new();
+        let flow = flows.end(id, self.now, &mut expected);
+        self.expect(expected);
+        let Some(flow) = flow else { return };
+        for file in flow.files {
+            if flow.source != Source::Shared {
+                self.hold(flow.to, file);
+            }
+            for execution in self.awaited.remove(&(flow.to, file)).unwrap_or_default() {
+                let Some(pending) = self.pending.get_mut(&execution) else { continue };
+                *pending -= 1;
+                if *pending == 0 {
+                    self.all_there(execution);
+                }
+            }
+        }
+    }
+
+    /// A node has a file from now on.
+    fn hold(&mut self, node: u32, file: u32) {
+        let before = self.world.nodes[node as usize].held.insert(file, self.now);
+        if before.is_none_or(|since| since == NEVER) {
+            self.holders[file as usize] += 1;
+        }
+    }
+
+    /// A transfer from or to a node that is gone. What comes from there must come from elsewhere.
+    fn break_off(&mut self, id: u64, node: u32) {
+        let mut expected = Vec::new();
+        let flow = self.flows.as_mut().and_then(|f| f.end(id, self.now, &mut expected));
+        self.expect(expected);
+        let Some(flow) = flow.filter(|f| f.to != node) else { return };
+        let mut groups: BTreeMap<Source, Vec<u32>> = BTreeMap::new();
+        for file in flow.files {
+            groups.entry(self.nearest(file)).or_default().push(file);
+        }
+        for (source, files) in groups {
+            self.transfer(source, flow.to, files);
+        }
+    }
+
+    fn all_there(&mut self, execution: u32) {
+        self.pending.remove(&execution);
+        if self.is_running(execution) {
+            let start = self.outcome.executions[execution as usize].start;
+            let latency = if self.now > start { self.world.cluster.network.latency } else { 0 };
+            self.compute(execution, self.now + latency);
+        }
+    }
+
+    fn compute(&mut self, execution: u32, staged: Nanos) {
+        let Execution { task, node, .. } = self.outcome.executions[execution as usize];
+        self.outcome.executions[execution as usize].staged = staged;
+        let time = self.tries[task as usize];
+        let duration = self.luck.duration(task, time, self.world.compute(task, node));
+        match self.luck.failure(task, time, duration) {
+            Some(after) => self.plan(staged + after, What::Fails(execution)),
+            None => self.plan(staged + duration, What::Computed(execution)),
+        }
+    }
+
+    /// An execution is over.
+    fn close(&mut self, execution: u32, fate: Fate) {
+        let record = &mut self.outcome.executions[execution as usize];
+        (record.end, record.fate) = (self.now, fate);
+        record.staged = record.staged.min(self.now);
+        let Execution { task, node, .. } = *record;
+        if let Some(live) = self.live.get_mut(&task) {
+            live.retain(|e| *e != execution);
+            if live.is_empty() {
+                self.live.remove(&task);
+            }
+        }
+        self.pending.remove(&execution);
+        self.world.copies[task as usize] -= 1;
+        let on = &mut self.world.nodes[node as usize];
+        if let Some(place) = on.running.iter().position(|t| *t == task) {
+            on.running.swap_remove(place);
+            on.free.give(&self.world.workload.class(task).resources);
+            on.idle_since = self.now;
+        }
+    }
+
+    /// An execution was in vain, on a node that goes on.
+    fn give_up(&mut self, execution: u32, fate: Fate) {
+        self.close(execution, fate);
+        let Execution { task, node, .. } = self.outcome.executions[execution as usize];
+        self.news.push_back(Event::Freed { task, node });
+        self.reconsider(task);
+    }
+
+    fn computed(&mut self, execution: u32) {
+        if !self.is_running(execution) {
+            return;
+        }
+        self.close(execution, Fate::Succeeded);
+        let Execution { task, node, .. } = self.outcome.executions[execution as usize];
+        let workload = self.world.workload;
+        self.world.set(task, State::Done);
+        self.done += 1;
+        if self.world.cluster.storage == Storage::Local {
+            for file in &workload.tasks[task as usize].outputs {
+                self.hold(node, *file);
+            }
+        }
+        self.news.push_back(Event::Ended { task, node });
+        for other in self.live.get(&task).cloned().unwrap_or_default() {
+            self.give_up(other, Fate::Stopped);
+        }
+        for child in workload.dag.children(task) {
+            if self.world.state(*child) != State::Done {
+                self.waits[*child as usize] -= 1;
+                if self.waits[*child as usize] == 0 && self.world.state(*child) == State::Waiting {
+                    self.make_ready(*child);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Outcome {
+        self.outcome.makespan = self.now;
+        for stay in &mut self.outcome.stays {
+            stay.to = stay.to.min(self.now);
+        }
+        std::mem::take(&mut self.outcome)
+    }
 }

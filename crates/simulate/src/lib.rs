@@ -1,19 +1,29 @@
 //! Virtual time: workflows that never run, and clusters that do not exist.
 //!
 //! - [`Workload`] is what is computed, [`Cluster`] is where; [`simulate`] executes one on the other, as a [`Strategy`]
-//!   decides. [`PolicyName`] has the strategies; that of the live system drives its very scheduler.
+//!   decides, and an [`Outcome`] says what came of it. [`PolicyName`] has the strategies; that of the live system drives
+//!   its very scheduler.
 //! - [`generate`] has workflows of any size with the shapes and figures of published ones, and the dags of the experiments.
 //! - [`batch`] is the grid in which prio was evaluated: workers come in batches and take what is eligible.
 
 pub mod batch;
 mod cluster;
+mod elastic;
 mod engine;
 pub mod generate;
+mod luck;
+mod outcome;
 mod random;
 mod strategy;
+mod time;
+mod transfer;
 mod workload;
+mod world;
 
-pub use cluster::{Cluster, Storage};
-pub use engine::{Outcome, Strategy, World, lower_bound, simulate};
+pub use cluster::{Chance, Cluster, Kind, Network, Storage, read_cluster};
+pub use engine::{Event, Strategy, simulate};
+pub use outcome::{Execution, Fate, Outcome, Stay};
 pub use strategy::PolicyName;
+pub use time::{NEVER, Nanos, nanos, seconds};
 pub use workload::{Task, Workload};
+pub use world::{Node, State, World};

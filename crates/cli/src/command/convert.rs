@@ -1,9 +1,9 @@
 //! `catena convert`
 
-use super::{EXIT_USAGE, Outcome, load_valid, write_to};
+use super::{Outcome, load_valid, write_to};
 use crate::arguments::{ConvertArgs, Form};
-use crate::jobs::{read_jobs, read_trace};
-use catena_model::import::{Trace, TraceJob, write_dax, write_wfformat};
+use crate::jobs::{read_trace, trace_of};
+use catena_model::import::{write_dax, write_wfformat};
 use catena_model::to_long_form;
 use std::process::ExitCode;
 
@@ -32,28 +32,9 @@ fn long(args: &ConvertArgs) -> Outcome {
 
 /// What is recorded has runtimes and files; of other workflows only their jobs and dependencies are known.
 fn recorded(args: &ConvertArgs) -> Outcome {
-    let path = &args.source.workflow;
-    let trace = match read_trace(path) {
-        Some(Ok(trace)) => trace,
-        Some(Err(message)) => {
-            eprintln!("error: {message}");
-            return Ok(ExitCode::from(EXIT_USAGE));
-        }
-        None => {
-            let jobs = match read_jobs(&args.source) {
-                Ok(jobs) => jobs,
-                Err(code) => return Ok(code),
-            };
-            let job = |id: catena_model::Name| TraceJob {
-                program: id.clone(),
-                id,
-                cores: 1.0,
-                ..TraceJob::default()
-            };
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let arcs = jobs.dag.arcs().collect();
-            Trace { name, jobs: jobs.names.into_iter().map(job).collect(), arcs, ..Trace::default() }
-        }
+    let trace = match trace_of(&args.source) {
+        Ok((trace, _)) => trace,
+        Err(code) => return Ok(code),
     };
     write_to(args.output.as_deref(), |out| match args.to {
         Form::Wfformat => write_wfformat(&trace, out),

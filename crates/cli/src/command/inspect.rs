@@ -6,10 +6,10 @@ use crate::arguments::{Arguments, ListArgs, SearchArgs, StatusArgs};
 use crate::display::describe;
 use crate::remote::{Server, encode};
 use crate::time::duration;
-use catena_model::chain::RunId;
+use catena_model::chain::{Executable, ProcessChain, RunId, TaskResult};
 use catena_model::moment;
 use catena_server::{Definition, RunView, StateDirectory, StatusView};
-use catena_store::{Run, RunState, SqliteStore, Store};
+use catena_store::{ChainFilter, Run, RunState, SqliteStore, Store};
 use serde_json::json;
 use std::fmt::Write;
 use std::future::Future;
@@ -48,6 +48,31 @@ pub(crate) fn find_run(store: &SqliteStore, number: Option<i64>) -> Result<Run, 
 pub(crate) fn read_definition(store: &SqliteStore, run: &Run) -> Result<Definition, String> {
     let definition = wait(store.definition(run.id))?.map_err(|e| e.to_string())?.unwrap_or_default();
     serde_json::from_slice(&definition).map_err(|e| format!("run {} cannot be read: {e}", run.id))
+}
+
+/// How many chains are read at once.
+const PAGE: usize = 2000;
+
+/// Shows every task of a run that has ended well: who executed it, the chain it belongs to, and what came of it.
+pub(crate) fn each_task(
+    store: &SqliteStore,
+    run: &Run,
+    mut show: impl FnMut(&str, &ProcessChain, &Executable, &TaskResult),
+) -> Result<(), String> {
+    let mut from = 0;
+    loop {
+        let filter = ChainFilter { from, limit: PAGE, payload: true, result: true, ..ChainFilter::default() };
+        let page = wait(store.chains(run.id, &filter))?.map_err(|e| e.to_string())?;
+        let Some(last) = page.last() else { return Ok(()) };
+        from = last.key.seq + 1;
+        for record in page {
+            let Ok(chain) = serde_json::from_slice::<ProcessChain>(&record.payload) else { continue };
+            let Ok(results) = serde_json::from_slice::<Vec<TaskResult>>(&record.result) else { continue };
+            for (task, result) in chain.executables.iter().zip(&results) {
+                show(record.agent.as_deref().unwrap_or(""), &chain, task, result);
+            }
+        }
+    }
 }
 
 /// A run as it stands, also if the process that ran it has died.

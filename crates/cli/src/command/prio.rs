@@ -117,7 +117,7 @@ fn write_plot(path: &Path, jobs: &Jobs, order: &[u32]) -> Result<(), String> {
         title: "Eligible jobs: this order minus first come, first served",
         x: "executed jobs",
         y: "difference",
-        even: 0.0,
+        ..Labels::default()
     };
     std::fs::write(path, plot::svg(&labels, &[curve])).map_err(|e| format!("{}: {e}", path.display()))
 }

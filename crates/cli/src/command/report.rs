@@ -1,17 +1,17 @@
 //! `catena report`: one page with everything about a run.
 
-use super::inspect::{find_run, open, read_definition, wait};
+use super::inspect::{each_task, find_run, open, read_definition, wait};
 use super::{Outcome, print};
 use crate::arguments::{Arguments, ReportArgs};
 use crate::jobs::is_dagman;
 use crate::render::graph::{Graph, escape};
 use crate::render::timeline::{self, Bar};
 use crate::time::duration;
-use catena_model::chain::{ProcessChain, TaskFailure, TaskResult};
+use catena_model::chain::TaskFailure;
 use catena_model::dagman::load_dag;
 use catena_model::{Bytes, LoadOptions, moment};
 use catena_server::Definition;
-use catena_store::{ChainFilter, Run, SqliteStore, Store};
+use catena_store::{Run, SqliteStore, Store};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -20,7 +20,6 @@ use std::process::ExitCode;
 const MAX_BARS: usize = 5000;
 /// The page shows at most this many failures.
 const MAX_FAILURES: usize = 100;
-const PAGE: usize = 2000;
 
 /// What the tasks of a step have in common.
 #[derive(Default)]
@@ -54,7 +53,7 @@ pub(crate) fn report(args: &ReportArgs, arguments: &Arguments) -> Outcome {
 }
 
 /// The name of a task without its loop numbers.
-fn step_name(task: &str) -> &str {
+pub(super) fn step_name(task: &str) -> &str {
     // Names that macros have made start with a `$` of their own.
     let end = task.rmatch_indices('$').take_while(|(i, _)| {
         let number = task[i + 1..].split('$').next().unwrap_or("");
@@ -67,45 +66,29 @@ fn tasks(store: &SqliteStore, run: &Run) -> Result<Tasks, String> {
     let mut bars = Vec::new();
     let mut steps: BTreeMap<String, Step> = BTreeMap::new();
     let mut total = 0;
-    let mut from = 0;
-    loop {
-        let filter = ChainFilter { from, limit: PAGE, payload: true, result: true, ..ChainFilter::default() };
-        let page = wait(store.chains(run.id, &filter))?.map_err(|e| e.to_string())?;
-        let Some(last) = page.last() else {
-            return Ok((bars, steps, total));
-        };
-        from = last.key.seq + 1;
-        for record in page {
-            let Ok(chain) = serde_json::from_slice::<ProcessChain>(&record.payload) else {
-                continue;
-            };
-            let Ok(results) = serde_json::from_slice::<Vec<TaskResult>>(&record.result) else {
-                continue;
-            };
-            for (task, result) in chain.executables.iter().zip(results) {
-                total += 1;
-                let name = step_name(&task.id);
-                let step = steps.entry(name.to_owned()).or_default();
-                step.count += 1;
-                step.cached += u64::from(result.cached);
-                step.total += result.millis;
-                step.longest = step.longest.max(result.millis);
-                step.cpu += result.cpu_millis;
-                step.memory = step.memory.max(result.memory);
-                if bars.len() < MAX_BARS {
-                    bars.push(Bar {
-                        agent: record.agent.as_deref().unwrap_or("").to_owned(),
-                        name: task.id.to_string(),
-                        step: name.to_owned(),
-                        start: result.started as f64,
-                        end: result.started as f64 + result.millis,
-                        cached: result.cached,
-                        failed: false,
-                    });
-                }
-            }
+    each_task(store, run, |agent, _, task, result| {
+        total += 1;
+        let name = step_name(&task.id);
+        let step = steps.entry(name.to_owned()).or_default();
+        step.count += 1;
+        step.cached += u64::from(result.cached);
+        step.total += result.millis;
+        step.longest = step.longest.max(result.millis);
+        step.cpu += result.cpu_millis;
+        step.memory = step.memory.max(result.memory);
+        if bars.len() < MAX_BARS {
+            bars.push(Bar {
+                agent: agent.to_owned(),
+                name: task.id.to_string(),
+                step: name.to_owned(),
+                start: result.started as f64,
+                end: result.started as f64 + result.millis,
+                cached: result.cached,
+                failed: false,
+            });
         }
-    }
+    })?;
+    Ok((bars, steps, total))
 }
 
 fn failures(store: &SqliteStore, run: &Run) -> Result<Vec<Failure>, String> {

@@ -10,12 +10,58 @@ pub(crate) struct Curve {
 }
 
 /// What a plot says about itself.
+#[derive(Default)]
 pub(crate) struct Labels<'l> {
     pub(crate) title: &'l str,
     pub(crate) x: &'l str,
     pub(crate) y: &'l str,
     /// The value that means no difference, which is always shown.
     pub(crate) even: f64,
+    /// How numbers are spread over the axes.
+    pub(crate) scales: (Scale, Scale),
+}
+
+/// How numbers are spread over an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// Equal differences are equally far apart.
+    #[default]
+    Linear,
+    /// Equal ratios are.
+    Log,
+}
+
+impl Scale {
+    fn place(self, value: f64) -> f64 {
+        match self {
+            Scale::Linear => value,
+            Scale::Log => value.max(1e-12).log2(),
+        }
+    }
+
+    /// Round numbers between two places, about `count` of them, and where they are.
+    fn ticks(self, low: f64, high: f64, count: f64) -> Vec<(f64, f64)> {
+        if self == Scale::Linear {
+            return ticks(low, high, count).into_iter().map(|t| (t, t)).collect();
+        }
+        let (first, last) = ((low - 1e-6).ceil() as i32, (high + 1e-6).floor() as i32);
+        let every = ((f64::from(last - first) / count).ceil() as i32).max(1);
+        (first..=last).filter(|n| (n - first) % every == 0).map(|n| (2f64.powi(n), f64::from(n))).collect()
+    }
+}
+
+/// A number as short as it can be said.
+fn number(value: f64) -> String {
+    let (value, unit) = match value.abs() {
+        v if v >= 1e9 => (value / 1e9, " G"),
+        v if v >= 1e6 => (value / 1e6, " M"),
+        v if v >= 1e4 => (value / 1e3, " k"),
+        _ => (value, ""),
+    };
+    let digits = if value.abs() >= 100.0 { 0 } else { 3 };
+    let text = format!("{value:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{unit}")
 }
 
 const WIDTH: f64 = 720.0;
@@ -43,27 +89,30 @@ pub(crate) fn svg(labels: &Labels<'_>, curves: &[Curve]) -> String {
     let range = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)))
     };
-    let (x0, x1) = range(&mut points().map(|p| p.0));
-    let (y0, y1) = range(&mut points().map(|p| p.1).chain([labels.even]));
+    let (sx, sy) = labels.scales;
+    let (x0, x1) = range(&mut points().map(|p| sx.place(p.0)));
+    let even = (sy == Scale::Linear).then_some(labels.even);
+    let (y0, y1) = range(&mut points().map(|p| sy.place(p.1)).chain(even));
     let (x1, y1) = (x1.max(x0 + 1e-9), y1.max(y0 + 1e-9));
-    let x = |v: f64| LEFT + (v - x0) / (x1 - x0) * (WIDTH - LEFT - RIGHT);
-    let y = |v: f64| HEIGHT - BOTTOM - (v - y0) / (y1 - y0) * (HEIGHT - BOTTOM - TOP);
+    let x = |v: f64| LEFT + (sx.place(v) - x0) / (x1 - x0) * (WIDTH - LEFT - RIGHT);
+    let y = |v: f64| HEIGHT - BOTTOM - (sy.place(v) - y0) / (y1 - y0) * (HEIGHT - BOTTOM - TOP);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{LEFT}\" y=\"18\" font-weight=\"bold\">{}</text>\n",
         escape(labels.title)
     );
-    for t in ticks(x0, x1, 8.0) {
+    for (t, _) in sx.ticks(x0, x1, 11.0) {
         let _ = writeln!(
             out,
-            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\">{t}</text>",
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\">{}</text>",
             x(t),
-            HEIGHT - BOTTOM + 16.0
+            HEIGHT - BOTTOM + 16.0,
+            number(t)
         );
     }
-    for t in ticks(y0, y1, 6.0) {
+    for (t, _) in sy.ticks(y0, y1, 6.0) {
         let (at, right) = (y(t), WIDTH - RIGHT);
         let colour = if (t - labels.even).abs() < 1e-9 { "#888" } else { "#ddd" };
-        let label = (t * 1e6).round() / 1e6;
+        let label = number(t);
         let _ = writeln!(
             out,
             "<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"{colour}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#555\">{label}</text>",

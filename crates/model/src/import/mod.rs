@@ -48,6 +48,8 @@ pub struct TraceJob {
     pub cores: f64,
     /// How much memory it used, in bytes; 0 if nobody knows.
     pub memory: u64,
+    /// The capabilities it requires.
+    pub needs: Vec<Name>,
     /// The files that it reads and does not write itself.
     pub inputs: Vec<u32>,
     /// The files that it writes.

@@ -1,5 +1,6 @@
 //! `catena reproduce`: the experiments of a paper.
 
+mod adage;
 mod prio;
 mod steep;
 
@@ -10,5 +11,6 @@ pub(crate) fn reproduce(command: &ReproduceCommand) -> Outcome {
     match command {
         ReproduceCommand::Steep(args) => steep::reproduce(args),
         ReproduceCommand::Prio(args) => prio::reproduce(args),
+        ReproduceCommand::Adage(args) => adage::reproduce(args),
     }
 }

@@ -115,7 +115,8 @@ fn draw_eligible(args: &PrioEvaluationArgs, name: &str, dag: &Dag, prio: &[u32])
     let points: Vec<(f64, f64)> = gain.iter().enumerate().map(|(t, d)| (t as f64, *d as f64)).collect();
     let mean = points.iter().map(|p| p.1).sum::<f64>() / points.len() as f64;
     let title = format!("{name}: eligible jobs, PRIO minus FIFO");
-    let labels = Labels { title: &title, x: "executed jobs", y: "difference", even: 0.0 };
+    let labels =
+        Labels { title: &title, x: "executed jobs", y: "difference", even: 0.0, ..Labels::default() };
     write(
         args,
         &format!("{name}-eligible.svg"),
@@ -176,6 +177,12 @@ fn draw_ratios(args: &PrioEvaluationArgs, name: &str, metric: usize, cells: &[Ce
     };
     let curves: Vec<Curve> = args.bit.iter().map(curve).filter(|c| !c.points.is_empty()).collect();
     let title = format!("{name}: {what}, PRIO / FIFO, by the mean time between batches");
-    let labels = Labels { title: &title, x: "mean size of a batch, as a power of 2", y: "ratio", even: 1.0 };
+    let labels = Labels {
+        title: &title,
+        x: "mean size of a batch, as a power of 2",
+        y: "ratio",
+        even: 1.0,
+        ..Labels::default()
+    };
     write(args, &format!("{name}-{file}.svg"), &plot::svg(&labels, &curves))
 }
