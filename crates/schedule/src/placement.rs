@@ -4,13 +4,14 @@
 //! is planned ahead. A task waits for a busy agent if that is sooner than bringing its data elsewhere, and nothing that
 //! has not started is promised to anybody: everything is decided again whenever something has happened.
 //!
-//! Whoever is not urgent is thrifty. From what is ready and what else is to be done follows when everything could be
-//! over at the earliest. As long as a task does not make that later, it goes where most of its data are: an idle agent
-//! prefers tasks whose data it has, and if there is time to spare a task waits for the agent that has its data.
+//! Whoever is not urgent is thrifty. From what is executed, what is ready and what else is to be done follows when
+//! everything could be over at the earliest. As long as that does not make it later, tasks go where their data are: an
+//! idle agent takes tasks whose data it has before more urgent ones, and if there is time to spare a task waits for the
+//! agent that has its data.
 
 use crate::stages::Place;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
 /// What tasks cost where. Times are nanoseconds; live they are learned, in simulations they are known.
 pub trait Costs {
@@ -50,6 +51,8 @@ pub struct Placement {
 
 /// No more than so many ready tasks are looked at in one step, the most urgent ones.
 const LOOK: usize = 4096;
+/// After so many places that would make everything later, no further ones are tried in a step.
+const REFUSALS: usize = 8;
 
 /// The order of ready tasks: rank, arrival, number.
 type Key = (Reverse<u64>, u64, u32);
@@ -115,6 +118,8 @@ struct Step {
     on: HashMap<u32, Vec<u32>>,
     /// Agents that tasks wait for, and until when these would be busy with them.
     wanted: HashMap<u32, u64>,
+    /// Tasks that wait for them.
+    waits: HashSet<u32>,
 }
 
 /// How much time there is.
@@ -261,76 +266,120 @@ impl Placement {
         step.starts
     }
 
-    /// Urgent tasks where they end first; then others where their data are.
+    /// Tasks where their data are, as long as everything is over as early as otherwise; the others where they end first.
     fn be_thrifty(&mut self, tasks: &[u32], step: &mut Step, costs: &dyn Costs) {
-        let outlook = self.outlook(tasks, step.now, costs);
-        let mut patient = Vec::new();
-        for task in tasks {
-            if self.is_full() {
-                return;
+        let outlook = self.outlook(tasks, step, costs);
+        self.match_data(tasks, &outlook, step, costs);
+        // Who has its data somewhere goes last: it may still get there.
+        let left = || tasks.iter().copied();
+        let homeless: Vec<u32> =
+            left().filter(|t| self.entries.contains_key(t) && !self.has_home(*t)).collect();
+        let mut refusals = 0;
+        for task in homeless {
+            if self.is_full() || refusals == REFUSALS {
+                break;
             }
-            let entry = &self.entries[task];
-            // Had it to wait as long as it takes, everything would take longer.
-            if step.now + entry.rank + entry.length > outlook.end {
-                self.put(*task, step, costs);
+            let Some((agent, end)) = self.best(task, step, costs) else { continue };
+            let is_free = self.has_room(task, agent, step, costs) && !step.wanted.contains_key(&agent);
+            if is_free && self.is_in_time(tasks, (task, agent, end), &outlook, step) {
+                self.begin(task, agent, end, step, costs);
             } else {
-                patient.push(*task);
+                refusals += 1;
             }
         }
-        self.match_data(step, costs);
-        patient.retain(|task| self.entries.contains_key(task));
-        // Who has data somewhere goes last: it may still get there.
-        patient.sort_by_key(|task| !self.entries[task].at_hand.is_empty());
-        for task in patient {
+        refusals = 0;
+        for task in left() {
             if self.is_full() {
                 return;
             }
-            match self.holder_in_time(task, outlook.end, step, costs).filter(|_| outlook.is_spare) {
-                Some((agent, end)) => self.want(agent, end, step),
-                None => self.put(task, step, costs),
+            if !self.entries.contains_key(&task) {
+                continue;
+            }
+            let home = self.home(task, step, costs).filter(|_| outlook.is_spare && refusals < REFUSALS);
+            match home {
+                Some((agent, end)) if self.is_in_time(tasks, (task, agent, end), &outlook, step) => {
+                    self.give(task, agent, end, step, costs);
+                }
+                _ => {
+                    refusals += usize::from(home.is_some());
+                    self.put(task, step, costs);
+                }
             }
         }
     }
 
-    /// When everything could be over: ready tasks in the order of their ranks, with as many agents as there are, and
-    /// after each of them what follows.
-    fn outlook(&self, tasks: &[u32], now: u64, costs: &dyn Costs) -> Outlook {
-        let slots = self.slots.max(1);
-        let busy: usize = self.agents.iter().map(|a| a.ends.len()).sum();
+    /// When everything could be over: what is executed and what follows from it, ready tasks in the order of their
+    /// ranks, and all that is to be done divided by all agents.
+    fn outlook(&self, tasks: &[u32], step: &Step, costs: &dyn Costs) -> Outlook {
         let ends = || self.agents.iter().flat_map(|a| a.ends.values());
-        let running: u64 = ends().map(|(end, _)| end.saturating_sub(now)).sum();
-        let free = (slots as usize).saturating_sub(busy);
-        let mut before = running;
-        let mut end = ends().map(|(end, after)| end + after).max().unwrap_or(now);
-        for (place, task) in tasks.iter().enumerate() {
-            let entry = &self.entries[task];
-            let wait = if place < free { 0 } else { before / slots };
-            end = end.max(now + wait + entry.rank);
-            before += entry.length;
-        }
-        let work = now + (running + costs.unstarted()) / slots;
+        let running: u64 = ends().map(|(end, _)| end.saturating_sub(step.now)).sum();
+        let follows = ends().map(|(end, after)| end + after).max().unwrap_or(step.now);
+        let end = self.project(tasks, None, step).max(follows);
+        let work = step.now + (running + costs.unstarted()) / self.slots.max(1);
         Outlook { end: end.max(work), is_spare: end > work }
     }
 
-    /// The agent that has nearly all of a task's data, and on which it ends early enough to be waited for; and when it
-    /// would end there.
-    fn holder_in_time(&self, task: u32, latest: u64, step: &Step, costs: &dyn Costs) -> Option<(u32, u64)> {
-        let entry = &self.entries[&task];
-        let most = entry.at_hand.values().max()?;
-        if most * 10 < entry.bytes * 9 {
-            return None;
+    /// When everything that follows from ready tasks would be over, if each goes to whoever has room first; one of them
+    /// may have a place already.
+    fn project(&self, tasks: &[u32], placed: Option<(u32, u32, u64)>, step: &Step) -> u64 {
+        let mut free = BinaryHeap::with_capacity(self.slots as usize);
+        for (number, agent) in (0..).zip(&self.agents).filter(|(_, a)| a.is_up) {
+            let mut slots = agent.slots;
+            if let Some((_, _, end)) = placed.filter(|(_, on, _)| *on == number) {
+                free.push(Reverse(end));
+                slots -= 1;
+            }
+            if let Some(end) = step.wanted.get(&number).filter(|_| slots > 0) {
+                free.push(Reverse(*end));
+                slots -= 1;
+            }
+            let ends = agent.ends.values().map(|(end, _)| Reverse((*end).max(step.now))).take(slots);
+            let busy = agent.ends.len().min(slots);
+            free.extend(ends.chain(std::iter::repeat_n(Reverse(step.now), slots - busy)));
         }
+        let mut end = step.now;
+        for task in tasks.iter().filter(|t| placed.is_none_or(|(placed, ..)| placed != **t)) {
+            let (Some(entry), false) = (self.entries.get(task), step.waits.contains(task)) else { continue };
+            let Some(mut first) = free.peek_mut() else { break };
+            end = end.max(first.0 + entry.rank);
+            first.0 += entry.length;
+        }
+        end
+    }
+
+    /// Whether nothing is over later if a task goes to an agent and ends there at this time.
+    fn is_in_time(
+        &self,
+        tasks: &[u32],
+        (task, agent, end): (u32, u32, u64),
+        outlook: &Outlook,
+        step: &Step,
+    ) -> bool {
+        end + self.entries[&task].after() <= outlook.end
+            && self.project(tasks, Some((task, agent, end)), step) <= outlook.end
+    }
+
+    /// Whether somebody has nearly all of a task's data.
+    fn has_home(&self, task: u32) -> bool {
+        let entry = &self.entries[&task];
+        entry.at_hand.values().max().is_some_and(|most| most * 10 >= entry.bytes * 9)
+    }
+
+    /// The agent that has nearly all of a task's data and has room first, and when it would end there.
+    fn home(&self, task: u32, step: &Step, costs: &dyn Costs) -> Option<(u32, u64)> {
+        let entry = &self.entries[&task];
+        let most = entry.at_hand.values().max().filter(|_| self.has_home(task))?;
         let holders = entry.at_hand.iter().filter(|(agent, bytes)| {
             *bytes == most
                 && costs.can(task, **agent)
                 && !self.agents[**agent as usize].ends.contains_key(&task)
         });
         let ends = holders.map(|(agent, _)| (self.end(task, *agent, step, costs), *agent));
-        ends.filter(|(end, _)| end + entry.after() <= latest).min().map(|(end, agent)| (agent, end))
+        ends.min().map(|(end, agent)| (agent, end))
     }
 
-    /// Gives idle agents tasks whose data they have: the most urgent ones that nobody else has more of.
-    fn match_data(&mut self, step: &mut Step, costs: &dyn Costs) {
+    /// Gives idle agents tasks of whose data nobody else has more: those first that have most of it there.
+    fn match_data(&mut self, tasks: &[u32], outlook: &Outlook, step: &mut Step, costs: &dyn Costs) {
         let open: Vec<u32> = self.open.values().flatten().map(|(_, agent)| *agent).collect();
         let mut pairs = BinaryHeap::new();
         for agent in open {
@@ -343,24 +392,33 @@ impl Placement {
                 }
             }
         }
+        let mut refusals = 0;
         while let Some((_, _, _, Reverse(agent), task)) = pairs.pop() {
-            if self.entries.contains_key(&task)
-                && !step.wanted.contains_key(&agent)
-                && self.has_room(task, agent, step, costs)
-            {
+            let can_start = self.entries.contains_key(&task) && self.has_room(task, agent, step, costs);
+            if can_start && refusals < REFUSALS {
                 let end = self.end(task, agent, step, costs);
-                self.begin(task, agent, end, step, costs);
+                if self.is_in_time(tasks, (task, agent, end), outlook, step) {
+                    self.begin(task, agent, end, step, costs);
+                } else {
+                    refusals += 1;
+                }
             }
         }
     }
 
     /// Puts a task where its place is: there it starts, or there it waits.
     fn put(&mut self, task: u32, step: &mut Step, costs: &dyn Costs) {
-        let Some((agent, end)) = self.best(task, step, costs) else { return };
+        if let Some((agent, end)) = self.best(task, step, costs) {
+            self.give(task, agent, end, step, costs);
+        }
+    }
+
+    /// Gives a task to an agent: it starts if there is room, and waits if not.
+    fn give(&mut self, task: u32, agent: u32, end: u64, step: &mut Step, costs: &dyn Costs) {
         if !step.wanted.contains_key(&agent) && self.has_room(task, agent, step, costs) {
             self.begin(task, agent, end, step, costs);
         } else {
-            self.want(agent, end, step);
+            self.want(task, agent, end, step);
         }
     }
 
@@ -376,8 +434,9 @@ impl Placement {
     }
 
     /// What tasks wait for counts as taken.
-    fn want(&mut self, agent: u32, end: u64, step: &mut Step) {
+    fn want(&mut self, task: u32, agent: u32, end: u64, step: &mut Step) {
         step.wanted.insert(agent, end);
+        step.waits.insert(task);
         self.close(agent);
     }
 

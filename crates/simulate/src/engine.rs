@@ -346,11 +346,26 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Whether a node has files that nobody else has and that somebody will read.
+    fn is_needed(&self, node: u32) -> bool {
+        let workload = self.world.workload;
+        let is_needed = |file: &u32| {
+            let Some(writer) = workload.writers[*file as usize] else { return false };
+            let reads = |t: &u32| {
+                self.world.state(*t) != State::Done && workload.tasks[*t as usize].inputs.contains(file)
+            };
+            self.holders[*file as usize] == 1 && workload.dag.children(writer).iter().any(reads)
+        };
+        self.world.nodes[node as usize].held.keys().any(is_needed)
+    }
+
     fn look_at_fleet(&mut self) -> Result<(), String> {
         let Some(mut elastic) = self.elastic.take() else { return Ok(()) };
         for node in elastic.idle(self.now, &self.world) {
-            self.lose(node);
-            self.outcome.stays[node as usize].to = self.now;
+            if !self.is_needed(node) {
+                self.lose(node);
+                self.outcome.stays[node as usize].to = self.now;
+            }
         }
         let orders = elastic.decide(self.now, &self.world)?;
         for (kind, name) in orders {
