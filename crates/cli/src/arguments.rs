@@ -676,10 +676,11 @@ pub(crate) struct SimulateArgs {
     /// Workflows: Pegasus DAX or YAML, WfFormat, DAG files, your own; or a kind and a size, such as montage:1000
     #[arg(required_unless_present = "calibrate", value_name = "WORKFLOW")]
     pub(crate) workflows: Vec<PathBuf>,
-    /// Where it runs: a file that describes a cluster; adage, the model of the experiments with ADAGE; or adage-local,
-    /// the same with data on the nodes
-    #[arg(long, value_name = "FILE|NAME", default_value = "adage")]
-    pub(crate) cluster: String,
+    /// Where it runs: a file that describes a cluster; plain, nodes with one processor as fast as the recorded ones;
+    /// adage, the model of the experiments with ADAGE; or adage-local, the same with data on the nodes
+    /// [default: plain with --calibrate, else adage]
+    #[arg(long, value_name = "FILE|NAME")]
+    pub(crate) cluster: Option<String>,
     /// How many nodes of the first kind there are [default: as the file says, else 1,2,4,8,16,32,64]
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) nodes: Vec<u32>,

@@ -9,3 +9,4 @@ mod project;
 mod recorded;
 mod resume;
 mod run;
+mod simulate;

@@ -41,7 +41,9 @@ pub(crate) struct Figure {
 }
 
 pub(crate) fn simulate(args: &SimulateArgs, arguments: &Arguments) -> Outcome {
-    let (cluster, is_known) = match args.cluster.as_str() {
+    let usual = if args.calibrate.is_some() { "plain" } else { "adage" };
+    let (cluster, is_known) = match args.cluster.as_deref().unwrap_or(usual) {
+        "plain" => (Cluster::default(), true),
         "adage" => (Cluster::adage(), true),
         "adage-local" => (Cluster::adage_local(), true),
         file => match read_cluster_file(Path::new(file)) {
@@ -149,7 +151,11 @@ fn read(path: &Path, args: &SimulateArgs, history: Option<&History>) -> Result<T
             None => {}
         }
     }
-    trace.name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(name) = path.file_name() {
+        trace.name = name.to_string_lossy().into_owned();
+    } else if trace.name.is_empty() {
+        trace.name = path.display().to_string();
+    }
     Ok(trace)
 }
 
@@ -159,7 +165,7 @@ fn read_cluster_file(path: &Path) -> Result<Cluster, ExitCode> {
         ExitCode::from(EXIT_USAGE)
     };
     if !path.exists() && path.extension().is_none() {
-        let known = "there are adage and adage-local; or name a file";
+        let known = "there are plain, adage and adage-local; or name a file";
         return Err(fail(format!("there is no cluster `{}`; {known}", path.display())));
     }
     let text = read_text(path).map_err(fail)?;
