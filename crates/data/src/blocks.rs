@@ -4,7 +4,7 @@ use crate::content::{ContentId, FileRef};
 use crate::error::DataError;
 use crate::fetch::{Asked, Fetch, FetchError};
 use crate::holdings::{Holdings, Shared};
-use crate::outline::{BLOCK, Outline};
+use crate::outline::{Outline, PIECE};
 use crate::put::allocate;
 use crate::source::{FaultKind, SourceError};
 use rustix::fs::SeekFrom;
@@ -164,7 +164,7 @@ impl Work<'_> {
 
     /// Gets part after part from a source, until all are there or the source is no good.
     fn take_parts(&self, asked: &Asked<'_>) {
-        let mut buffer = vec![0; BLOCK as usize];
+        let mut buffer = vec![0; PIECE];
         let mut failures = 0;
         while let Some(part) = self.next_part(asked) {
             let mut next = part.start;
@@ -242,17 +242,32 @@ impl Work<'_> {
         let mut reader = asked.source.open(&self.outline.id(), bytes, self.outline.size())?;
         for block in part {
             let range = self.outline.range(block);
-            let buffer = &mut buffer[..(range.end - range.start) as usize];
-            reader.read_exact(buffer).map_err(SourceError::from)?;
-            if !self.outline.check(block, buffer) {
+            let mut check = self.outline.begin(block);
+            let mut at = range.start;
+            // Each piece is written while it is still in the cache of the processor, and the block counts when all of
+            // it has turned out right. Until then it is as if nothing were there.
+            while at < range.end {
+                let most = buffer.len().min((range.end - at) as usize);
+                let piece = match reader.read(&mut buffer[..most]) {
+                    Ok(0) => {
+                        return Err(SourceError::from(io::Error::from(io::ErrorKind::UnexpectedEof)).into());
+                    }
+                    Ok(n) => &buffer[..n],
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(e) => return Err(SourceError::from(e).into()),
+                };
+                check.add(piece);
+                let write = || {
+                    let written = self.partial.write_all_at(piece, at);
+                    written.map_err(DataError::io(self.path, self.outline.size()))
+                };
+                self.fetch.holdings.with_space(self.outline.size(), write).map_err(Trouble::Disk)?;
+                at += piece.len() as u64;
+            }
+            if !check.holds() {
                 let what = format!("block {block} (bytes {} to {}) has another hash", range.start, range.end);
                 return Err(SourceError::Failed(FaultKind::Lied, what).into());
             }
-            let write = || {
-                let written = self.partial.write_all_at(buffer, range.start);
-                written.map_err(DataError::io(self.path, self.outline.size()))
-            };
-            self.fetch.holdings.with_space(self.outline.size(), write).map_err(Trouble::Disk)?;
             asked.gave(range.end - range.start);
             *next = block + 1;
         }
@@ -360,4 +375,3 @@ impl Drop for Claim {
         self.shared.arrived.notify_all();
     }
 }
-

@@ -25,7 +25,9 @@ pub enum DataError {
         needed: u64,
     },
     /// The quota does not allow more.
-    #[error("no room: {needed} bytes do not fit into the quota of {quota} bytes, {in_use} of which are in use")]
+    #[error(
+        "no room: {needed} bytes do not fit into the quota of {quota} bytes, {in_use} of which are in use"
+    )]
     NoRoom {
         /// How much was asked for.
         needed: u64,

@@ -225,7 +225,8 @@ impl Holdings {
         }
         // Says after a restart what was used when. It is no loss if it cannot be said.
         let at = Timespec { tv_sec: (used / 1_000_000_000) as i64, tv_nsec: (used % 1_000_000_000) as i64 };
-        let times = Timestamps { last_access: at, last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT } };
+        let times =
+            Timestamps { last_access: at, last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT } };
         let _ = rustix::fs::utimensat(rustix::fs::CWD, &path, &times, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
         Ok(())
     }
@@ -422,7 +423,8 @@ fn objects(directory: &Path) -> Result<Vec<(ContentId, fs::Metadata)>, DataError
     };
     for group in list(directory)? {
         for entry in list(&group.path())? {
-            let name = format!("{}{}", group.file_name().to_string_lossy(), entry.file_name().to_string_lossy());
+            let name =
+                format!("{}{}", group.file_name().to_string_lossy(), entry.file_name().to_string_lossy());
             let meta = entry.metadata().map_err(DataError::at(&entry.path()))?;
             if let (Ok(id), true) = (name.parse(), meta.is_file()) {
                 found.push((id, meta));

@@ -97,7 +97,8 @@ impl Request {
                 "if-range" => once(&mut request.range_of)?,
                 "authorization" => {
                     once(&mut request.token)?;
-                    let bearer = value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+                    let bearer =
+                        value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
                     request.token = Some(bearer.map_or(String::new(), |(_, token)| token.trim().to_owned()));
                 }
                 "connection" => request.close |= value.eq_ignore_ascii_case("close"),

@@ -279,7 +279,7 @@ mod tests {
         assert_eq!((artifact.id(), artifact.bytes()), (ContentId::of(&bytes), 1 + bytes.len() as u64));
         let id = ContentId::of(b"");
         for bad in [
-            "".to_owned(),
+            String::new(),
             "catena directory 2\n".to_owned(),
             format!("{HEADER}d a"),
             format!("{HEADER}d b\0d a\0"),

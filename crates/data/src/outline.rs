@@ -19,7 +19,7 @@ use std::thread;
 pub const BLOCK: u64 = 1 << 20;
 
 /// How much is read and hashed at a time: it should still be in the cache of the processor when it is hashed.
-const PIECE: usize = 128 << 10;
+pub(crate) const PIECE: usize = 128 << 10;
 
 /// Files from this size on are hashed by several threads.
 const MANY_THREADS: u64 = 16 * BLOCK;
@@ -84,13 +84,18 @@ impl Outline {
     /// Whether this is what the block must be.
     pub fn check(&self, block: u64, bytes: &[u8]) -> bool {
         let range = self.range(block);
-        if range.is_empty() || bytes.len() as u64 != range.end - range.start {
-            return range.is_empty() && bytes.is_empty() && self.id == ContentId::of(b"");
+        let mut check = self.begin(block);
+        check.add(bytes);
+        bytes.len() as u64 == range.end.saturating_sub(range.start) && check.holds()
+    }
+
+    /// Begins to check a block whose bytes arrive in pieces.
+    pub(crate) fn begin(&self, block: u64) -> Check<'_> {
+        let mut hasher = Hasher::new();
+        if !self.values.is_empty() {
+            hasher.set_input_offset(block * BLOCK);
         }
-        match self.values.get(block as usize) {
-            Some(value) => *value == hash_block(range.start, bytes),
-            None => self.values.is_empty() && ContentId::of(bytes) == self.id,
-        }
+        Check { outline: self, block, hasher }
     }
 
     /// Hashes the first `size` bytes of a file, with several threads if it is worth it.
@@ -140,11 +145,30 @@ pub(crate) fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get).min(8)
 }
 
-/// The chaining value of a block that starts at an offset of a larger whole.
-fn hash_block(start: u64, bytes: &[u8]) -> ChainingValue {
-    let mut hasher = Hasher::new();
-    hasher.set_input_offset(start);
-    hasher.update(bytes).finalize_non_root()
+/// A block of which some bytes have been seen.
+pub(crate) struct Check<'o> {
+    outline: &'o Outline,
+    block: u64,
+    hasher: Hasher,
+}
+
+impl Check<'_> {
+    /// The next bytes. A block has no more than [`BLOCK`] of them.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        if self.hasher.count() + bytes.len() as u64 <= BLOCK {
+            self.hasher.update(bytes);
+        }
+    }
+
+    /// Whether all bytes together are what the block must be.
+    pub(crate) fn holds(&self) -> bool {
+        if self.outline.values.is_empty() {
+            return self.block == 0 && ContentId::from(self.hasher.finalize()) == self.outline.id;
+        }
+        let value = self.outline.values.get(self.block as usize);
+        // Nothing has no chaining value.
+        value.is_some_and(|value| self.hasher.count() > 0 && *value == self.hasher.finalize_non_root())
+    }
 }
 
 fn hash_range(file: &File, range: Range<u64>, hasher: &mut Hasher) -> io::Result<()> {

@@ -46,7 +46,8 @@ impl Holdings {
     pub fn put_file(&self, path: &Path, how: Put) -> Result<(FileRef, Pin), DataError> {
         // Nobody who writes to a pipe should be waited for.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-        let source = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(DataError::at(path))?;
+        let source =
+            OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(DataError::at(path))?;
         let meta = source.metadata().map_err(DataError::at(path))?;
         if !meta.is_file() {
             return Err(DataError::Special(path.to_path_buf()));

@@ -110,7 +110,7 @@ impl Holdings {
     pub fn release(&self, name: &str) -> Result<bool, DataError> {
         let path = self.kept_path(name);
         match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(DataError::at(&path)(e)),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(DataError::at(&path)(e)),
             _ => Ok(self.state().release(name)),
         }
     }
@@ -139,7 +139,8 @@ impl Holdings {
     pub(crate) fn reserve(&self, needed: u64) -> Result<Reservation, DataError> {
         let mut state = self.state();
         if let Some(quota) = self.shared.quota {
-            let over = |state: &State| (state.bytes + state.reserved).saturating_add(needed).saturating_sub(quota);
+            let over =
+                |state: &State| (state.bytes + state.reserved).saturating_add(needed).saturating_sub(quota);
             if over(&state) > 0 {
                 // A little more than is needed, so that not everything new has to look for the oldest.
                 self.shared.remove_partials(&state)?;
@@ -180,7 +181,8 @@ impl Shared {
     fn evict(&self, state: &mut State, wanted: u64) -> Result<u64, DataError> {
         let mut freed = 0;
         let unpinned = state.objects.iter().filter(|(id, _)| !state.pins.contains_key(*id));
-        let mut candidates: Vec<(u64, ContentId, u64)> = unpinned.map(|(id, h)| (h.used, *id, h.size)).collect();
+        let mut candidates: Vec<(u64, ContentId, u64)> =
+            unpinned.map(|(id, h)| (h.used, *id, h.size)).collect();
         candidates.sort_unstable();
         for (_, id, size) in candidates {
             if freed >= wanted {

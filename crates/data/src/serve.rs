@@ -204,7 +204,8 @@ impl Connection<'_> {
         let mut searched = 0;
         loop {
             let from = searched.min(self.buffer.len());
-            if let Some(end) = self.buffer[from..].windows(4).position(|w| w == b"\r\n\r\n") {
+            let end = self.buffer[from..].windows(4).position(|w| w == b"\r\n\r\n");
+            if let Some(end) = end.filter(|end| from + end <= LONGEST_HEAD) {
                 let rest = self.buffer.split_off(from + end + 4);
                 return Ok(Ok(Some(std::mem::replace(&mut self.buffer, rest))));
             }
@@ -216,7 +217,9 @@ impl Connection<'_> {
                 Ok(0) if self.buffer.is_empty() => return Ok(Ok(None)),
                 Ok(0) => return Ok(Err((400, "the request is cut off"))),
                 Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::TimedOut && self.buffer.is_empty() => return Ok(Ok(None)),
+                Err(e) if e.kind() == io::ErrorKind::TimedOut && self.buffer.is_empty() => {
+                    return Ok(Ok(None));
+                }
                 Err(e) if e.kind() == io::ErrorKind::TimedOut => {
                     return Ok(Err((408, "the request took too long")));
                 }
@@ -322,9 +325,7 @@ impl Connection<'_> {
 
     /// Sends a part of a file without reading it.
     fn send(&mut self, file: &File, part: Range<u64>) -> io::Result<()> {
-        let options = &self.shared.options;
-        let slowest = Duration::from_secs_f64((part.end - part.start) as f64 / options.slowest.max(1) as f64);
-        let deadline = Instant::now() + options.patience + slowest;
+        let deadline = self.deadline(part.end - part.start);
         let mut offset = part.start;
         while offset < part.end {
             let count = (part.end - offset).min(1 << 20) as usize;
@@ -337,11 +338,17 @@ impl Connection<'_> {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
             }
-            if Instant::now() > deadline {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
+            in_time(deadline)?;
         }
         Ok(())
+    }
+
+    /// When a client must have taken so many bytes.
+    fn deadline(&self, bytes: u64) -> Instant {
+        let options = &self.shared.options;
+        Instant::now()
+            + options.patience
+            + Duration::from_secs_f64(bytes as f64 / options.slowest.max(1) as f64)
     }
 
     fn outline(&mut self, id: &ContentId, method: Method) -> io::Result<Result<(), Refusal>> {
@@ -377,6 +384,7 @@ impl Connection<'_> {
             found.push((ContentId::from(*id), size));
         }
         self.begin(200, "", length)?;
+        let deadline = self.deadline(length);
         let mut out = Vec::with_capacity(1 << 20);
         for (id, size) in found {
             out.extend_from_slice(&bundle::header(size));
@@ -392,11 +400,16 @@ impl Connection<'_> {
             if out.len() >= 1 << 20 {
                 self.stream.write_all(&out)?;
                 out.clear();
+                in_time(deadline)?;
             }
         }
         self.stream.write_all(&out)?;
         Ok(Ok(()))
     }
+}
+
+fn in_time(deadline: Instant) -> io::Result<()> {
+    if Instant::now() > deadline { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
 }
 
 fn refusal(error: &DataError) -> Refusal {

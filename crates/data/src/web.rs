@@ -4,10 +4,10 @@ use crate::bundle;
 use crate::content::{ContentId, FileRef};
 use crate::error::DataError;
 use crate::holdings::Holdings;
-use crate::outline::Outline;
+use crate::outline::{Outline, PIECE};
 use crate::room::Pin;
 use crate::source::{FaultKind, Source, SourceError};
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::time::Duration;
 use ureq::http::{Response, header};
@@ -43,7 +43,7 @@ impl Patience {
             .timeout_per_write(Some(self.stall))
             .max_redirects(redirects)
             .accept_encoding("identity")
-            .input_buffer_size(256 << 10)
+            .input_buffer_size(PIECE)
             .max_idle_connections_per_host(8)
             .build()
             .into()
@@ -99,7 +99,7 @@ fn bytes(range: &Range<u64>) -> String {
 
 /// An answer that may have what was asked for.
 fn usable(sent: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, SourceError> {
-    let response = sent.map_err(|e| SourceError::from(e.into_io()))?;
+    let response = sent.map_err(|e| SourceError::from(plain(e.into_io())))?;
     match response.status().as_u16() {
         200 | 202 | 206 => Ok(response),
         404 | 410 => Err(SourceError::Missing),
@@ -134,9 +134,28 @@ fn check_part(response: &Response<Body>, part: &Range<u64>, size: u64) -> Result
     }
 }
 
+/// Reads an answer. One byte more than expected may be read, to find out that there is one.
 fn reader(response: Response<Body>, limit: u64) -> Box<dyn Read + Send> {
-    // One byte more than expected may be read, to find out that there is one.
-    Box::new(response.into_body().into_with_config().limit(limit + 1).reader())
+    Box::new(Answer(response.into_body().into_with_config().limit(limit + 1).reader()))
+}
+
+struct Answer<R>(R);
+
+impl<R: Read> Read for Answer<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(plain)
+    }
+}
+
+/// Says of which kind an error is, where the client has wrapped it.
+fn plain(error: io::Error) -> io::Error {
+    let wrapped = error.get_ref().and_then(|e| e.downcast_ref::<ureq::Error>());
+    match wrapped {
+        Some(ureq::Error::Timeout(why)) => {
+            io::Error::new(io::ErrorKind::TimedOut, format!("nothing came ({why})"))
+        }
+        _ => error,
+    }
 }
 
 impl Source for AgentSource {
@@ -165,7 +184,7 @@ impl Source for AgentSource {
     }
 
     fn bundle(&self, ids: &[ContentId]) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
-        let body: Vec<u8> = ids.iter().flat_map(|id| id.as_bytes()).copied().collect();
+        let body: Vec<u8> = ids.iter().flat_map(ContentId::as_bytes).copied().collect();
         let most = ids.len() as u64 * (bundle::HEADER as u64 + bundle::LARGEST);
         let response = self.post("/bundle", &body, self.patience.limit(most))?;
         Ok(Some(reader(response, most)))
@@ -215,9 +234,9 @@ struct Told<R> {
 }
 
 impl<R: Read> Read for Told<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.inner.read(buffer).inspect_err(|e| {
-            if e.kind() != std::io::ErrorKind::Interrupted {
+            if e.kind() != io::ErrorKind::Interrupted {
                 self.error = Some(e.to_string());
             }
         })
