@@ -12,7 +12,8 @@ use crate::outline::BLOCK;
 use crate::room::Pin;
 use crate::source::{Fault, FaultKind, Source, SourceError};
 use std::collections::{BTreeMap, HashSet};
-use std::io::Read;
+use std::io::{self, Read};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -59,6 +60,13 @@ pub enum FetchError {
         /// What they did wrong. Those that just do not have it are not among them.
         faults: Vec<Fault>,
     },
+}
+
+/// How many requests for one file each are made at a time where there are no bundles.
+const SINGLY: usize = 8;
+
+fn lost() -> DataError {
+    DataError::at(Path::new("fetch"))(io::Error::other("a thread has panicked"))
 }
 
 fn told(faults: &[Fault]) -> String {
@@ -195,8 +203,10 @@ impl Fetch<'_> {
                     scope.spawn(move || self.slice(asked, slice))
                 });
                 let threads: Vec<_> = work.collect();
-                let lost = || Err(DataError::Changed("a thread that fetched".into()));
-                threads.into_iter().map(|t| t.join().unwrap_or_else(|_| lost())).collect::<Result<_, _>>()
+                threads
+                    .into_iter()
+                    .map(|t| t.join().unwrap_or_else(|_| Err(lost())))
+                    .collect::<Result<_, _>>()
             })?;
         }
         match slices.iter().flatten().next() {
@@ -216,7 +226,7 @@ impl Fetch<'_> {
             let answer = asked.source.bundle(&ids);
             let done = match answer {
                 Ok(Some(mut reader)) => self.unpack(asked, now, &mut *reader, &mut missing)?,
-                Ok(None) => self.singly(asked, now, &mut missing)?,
+                Ok(None) => self.several(asked, now, &mut missing)?,
                 Err(SourceError::Failed(kind, what)) => {
                     self.blame(asked, &ids[0], kind, what);
                     0
@@ -258,6 +268,32 @@ impl Fetch<'_> {
         }
         // Read to its end, so that the connection can be used again.
         let _ = reader.read(&mut [0; 1]);
+        Ok(files.len())
+    }
+
+    /// Asks for files one by one, several at a time. Returns how many were looked at.
+    fn several(
+        &self,
+        asked: &Asked<'_>,
+        files: &[FileRef],
+        missing: &mut Vec<FileRef>,
+    ) -> Result<usize, DataError> {
+        let parts = thread::scope(|scope| {
+            let work = files.chunks(files.len().div_ceil(SINGLY)).map(|part| {
+                scope.spawn(move || {
+                    let mut missing = Vec::new();
+                    let done = self.singly(asked, part, &mut missing)?;
+                    missing.extend_from_slice(&part[done..]);
+                    Ok(missing)
+                })
+            });
+            let threads: Vec<_> = work.collect();
+            threads
+                .into_iter()
+                .map(|t| t.join().unwrap_or_else(|_| Err(lost())))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        missing.extend(parts.into_iter().flatten());
         Ok(files.len())
     }
 

@@ -9,6 +9,8 @@ mod holdings;
 mod http;
 mod index;
 mod manifest;
+#[cfg(feature = "object")]
+mod object;
 mod outline;
 mod place;
 mod put;
@@ -22,6 +24,8 @@ pub use error::{Corruption, DataError};
 pub use fetch::{FetchError, FetchOptions, Fetched, fetch};
 pub use holdings::{Holdings, Usage};
 pub use manifest::{Entry, Manifest, ManifestError};
+#[cfg(feature = "object")]
+pub use object::{ObjectStorage, Remote, RemoteError};
 pub use outline::{BLOCK, Outline};
 pub use place::Place;
 pub use put::Put;

@@ -2,8 +2,8 @@
 
 use super::{Machine, agent, content, listing, patience};
 use catena_data::{
-    Artifact, BLOCK, ContentId, DataError, DownloadError, FetchError, FetchOptions, FileRef, Place, Put, ServeOptions,
-    Source, WebSource,
+    Artifact, BLOCK, ContentId, DataError, DownloadError, FetchError, FetchOptions, FileRef, Place, Put,
+    ServeOptions, Source, SourceError, WebSource, fetch,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -71,7 +71,12 @@ impl Source for Together {
         self.inner.name()
     }
 
-    fn open(&self, id: &ContentId, part: Range<u64>, size: u64) -> Result<Box<dyn Read + Send + '_>, SourceError> {
+    fn open(
+        &self,
+        id: &ContentId,
+        part: Range<u64>,
+        size: u64,
+    ) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         if self.first.swap(false, Ordering::SeqCst) {
             self.together.wait();
         }
@@ -94,7 +99,8 @@ fn several_sources_give_a_part_each() {
     };
     let sources: Vec<_> = machines.iter().map(source).collect();
     let here = Machine::new();
-    let fetched = fetch(&here.holdings, &machines[0].1, &sources, FetchOptions { streams: 1, tries: 1 }).unwrap();
+    let fetched =
+        fetch(&here.holdings, &machines[0].1, &sources, FetchOptions { streams: 1, tries: 1 }).unwrap();
     assert_eq!(here.content(&machines[0].1), bytes);
     assert_eq!(fetched.bytes.values().sum::<u64>(), bytes.len() as u64);
     assert_eq!(fetched.bytes.len(), 3, "{:?}", fetched.bytes);

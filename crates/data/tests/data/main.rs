@@ -5,6 +5,8 @@ mod holding;
 mod properties;
 mod proxy;
 mod serving;
+#[cfg(feature = "object")]
+mod storage;
 mod trouble;
 
 use catena_data::{

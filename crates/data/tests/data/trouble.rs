@@ -274,7 +274,8 @@ fn a_killed_process_leaves_nothing_that_is_taken_for_whole() {
     fs::write(&source, format!("{} {}", there.server.url(), serde_json::to_string(&artifact).unwrap()))
         .unwrap();
     let has_objects = || {
-        fs::read_dir(directory.path().join("holdings/objects")).is_ok_and(|mut entries| entries.next().is_some())
+        fs::read_dir(directory.path().join("holdings/objects"))
+            .is_ok_and(|mut entries| entries.next().is_some())
     };
     let mut found = 0;
     for round in 0..8 {
