@@ -3,7 +3,7 @@
 //! Every figure is a ratio to a peer measured in the same minute on the same machine, because machines
 //! differ and are noisy. `docs/benchmarks.md` says what is measured and why.
 
-use crate::{install, root, run};
+use crate::{install, root, run, target};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -27,9 +27,13 @@ pub(crate) fn bench(arguments: &[&str]) -> Result<(), String> {
         ["local"] => true,
         ["local", "--no-python"] => false,
         ["cluster", ref rest @ ..] => return crate::cluster::bench(rest),
+        ["data", ref rest @ ..] => {
+            let example = ["run", "--release", "--package", "catena-data", "--example", "transfer", "--"];
+            return run(Command::new("cargo").args(example).args(rest));
+        }
         _ => {
             return Err(
-                "cargo xtask bench local [--no-python] | cluster [--quick] [throughput latency recovery]"
+                "cargo xtask bench local [--no-python] | cluster [--quick] [throughput latency recovery] | data [megabytes [directory]]"
                     .to_owned(),
             );
         }
@@ -91,8 +95,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 impl Bench {
     fn new(python: bool) -> Result<Self, String> {
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let target = target();
         let directory = target.join("bench");
         let _ = std::fs::remove_dir_all(directory.join("work"));
         std::fs::create_dir_all(directory.join("work")).map_err(|e| e.to_string())?;

@@ -32,6 +32,7 @@ cargo xtask test            install what tests need and run all of them
 cargo xtask test --htcondor compare with a real HTCondor in place of it (needs root; docs/dagman.md)
 cargo xtask bench local     measure against xargs, make, ninja and others (docs/benchmarks.md)
 cargo xtask bench cluster   measure a cluster with PostgreSQL and NATS; --quick for a tenth of it
+cargo xtask bench data      measure the transfer of files between agents, beside a raw socket and cp
 cargo xtask docs            build the book (needs mdbook)
 cargo xtask deny            check licences and sources of dependencies (needs cargo-deny)";
 
@@ -59,6 +60,11 @@ fn main() -> ExitCode {
 /// The root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// Where cargo builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Runs a command in the root of the repository.
@@ -125,10 +131,31 @@ fn test(filter: &[&str]) -> Result<(), String> {
     install(&SERVERS)?;
     if filter.is_empty() {
         run(Command::new("cargo").args(["fmt", "--all", "--check"]))?;
-        let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        let lints = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--features",
+            "catena-data/object",
+            "--",
+            "-D",
+            "warnings",
+        ];
         run(Command::new("cargo").args(lints))?;
     }
-    count_tests(Command::new("cargo").args(["test", "--workspace"]).args(filter))
+    let features = ["test", "--workspace", "--features", "catena-data/object"];
+    count_tests(Command::new("cargo").args(features).env("CATENA_MOTO", moto()?).args(filter))
+}
+
+/// A server like S3, for the tests of object storage.
+fn moto() -> Result<PathBuf, String> {
+    let venv = target().join("moto");
+    let program = venv.join("bin/moto_server");
+    if !program.exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+        run(Command::new(venv.join("bin/pip")).args(["install", "-q", "moto[s3,server]"]))?;
+    }
+    Ok(program)
 }
 
 /// Runs tests, shows what they print, and closes with one line for all of them.

@@ -1,4 +1,17 @@
 //! Files by content: what a machine holds, and how files get from one machine to another.
+//!
+//! - [`ContentId`] names content by its BLAKE3 hash; an [`Artifact`] is a file or a directory so named. What is in a
+//!   directory says its [`Manifest`], which is content too.
+//! - [`Holdings`] are what a machine has: [`put`](Holdings::put) takes files in, [`place`](Holdings::place) puts them
+//!   where tasks look, [`pin`](Holdings::pin) and [`keep`](Holdings::keep) say what must stay. What is damaged is found,
+//!   removed and reported.
+//! - A [`Server`] gives what is held to others.
+//! - [`fetch`] gets what is missing from several [`Source`]s at once: [`AgentSource`], [`WebSource`], and with the
+//!   feature `object` also `ObjectStorage`. Every block is checked against the [`Outline`] of its file before it counts;
+//!   who gives something wrong is named in a [`Fault`] and not asked again.
+//!
+//! Everything blocks: agents run tasks on threads, and so do transfers. Why it is done like this is in
+//! `docs/decisions/0010-data-by-content.md`.
 
 mod blocks;
 mod bundle;

@@ -62,7 +62,7 @@ fn ten_thousand_files_need_a_handful_of_requests() {
 /// A source that begins only when all others do.
 struct Together {
     inner: Arc<dyn Source>,
-    together: Arc<Barrier>,
+    others: Arc<Barrier>,
     first: AtomicBool,
 }
 
@@ -78,7 +78,7 @@ impl Source for Together {
         size: u64,
     ) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         if self.first.swap(false, Ordering::SeqCst) {
-            self.together.wait();
+            self.others.wait();
         }
         self.inner.open(id, part, size)
     }
@@ -92,10 +92,10 @@ impl Source for Together {
 fn several_sources_give_a_part_each() {
     let bytes = content(2, 40 << 20);
     let machines: Vec<_> = (0..3).map(|_| Machine::holding(&bytes)).collect();
-    let together = Arc::new(Barrier::new(3));
+    let others = Arc::new(Barrier::new(3));
     let source = |(machine, _): &(Machine, Artifact)| -> Arc<dyn Source> {
-        let (inner, together) = (agent(&machine.server.url()), Arc::clone(&together));
-        Arc::new(Together { inner, together, first: AtomicBool::new(true) })
+        let (inner, others) = (agent(&machine.server.url()), Arc::clone(&others));
+        Arc::new(Together { inner, others, first: AtomicBool::new(true) })
     };
     let sources: Vec<_> = machines.iter().map(source).collect();
     let here = Machine::new();

@@ -223,7 +223,7 @@ fn objects_of_an_earlier_process_are_known_and_rubbish_is_cleared() {
     let id = artifact.id().to_string();
     let outline = base.join("outlines").join(&id[..2]).join(&id[2..]);
     assert!(outline.exists());
-    let orphan = outline.with_file_name(&id[2..].replace('0', "1").replace('2', "3"));
+    let orphan = outline.with_file_name(id[2..].replace('0', "1").replace('2', "3"));
     fs::write(&orphan, b"orphan").unwrap();
     fs::write(base.join("objects").join(&id[..2]).join("note.txt"), b"not an object").unwrap();
     let holdings = Holdings::open(&base, None).unwrap();

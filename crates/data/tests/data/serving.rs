@@ -90,7 +90,7 @@ fn no_path_leads_out_of_the_holdings() {
         "/data/../../../../etc/passwd",
         "/etc/passwd",
         &format!("/data/{}", id.to_uppercase()),
-        &format!("/data/{}/", id),
+        &format!("/data/{id}/"),
         &format!("/data/{}/../{id}", &id[..2]),
         &format!("/data/{id}?x=1"),
         &format!("/data/{id}/outline/x"),

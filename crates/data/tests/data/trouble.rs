@@ -220,8 +220,8 @@ fn a_full_disk_is_said_and_leaves_no_halves() {
     let script = "mount -t tmpfs -o size=24m none \"$CATENA_DATA_INSIDE\" && exec \"$0\" \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", script]).arg(again.get_program()).args(again.get_args());
-    let status = command.env("CATENA_DATA_INSIDE", disk.path()).status().unwrap();
-    assert!(status.success());
+    let done = command.env("CATENA_DATA_INSIDE", disk.path()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 fn on_a_small_disk(disk: &Path) {
