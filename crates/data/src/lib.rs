@@ -31,6 +31,7 @@ mod room;
 mod serve;
 mod source;
 mod web;
+mod wire;
 
 pub use content::{Artifact, ContentId, DirectoryRef, FileRef, NotAnId};
 pub use error::{Corruption, DataError};

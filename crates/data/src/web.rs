@@ -7,6 +7,7 @@ use crate::holdings::Holdings;
 use crate::outline::{Outline, PIECE};
 use crate::room::Pin;
 use crate::source::{FaultKind, Source, SourceError};
+use crate::wire::{self, Wire};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::time::Duration;
@@ -56,14 +57,19 @@ pub struct AgentSource {
     token: Option<String>,
     patience: Patience,
     client: Agent,
+    /// For large objects, unless they are encrypted on the way.
+    wire: Option<Wire>,
 }
 
 impl AgentSource {
     /// The agent that serves at a URL, asked with a token.
     pub fn new(url: &str, token: Option<&str>, patience: Patience) -> Self {
         let url = url.trim_end_matches('/').to_owned();
+        // A token that is not plain must not become a header of its own.
+        let plain = token.is_none_or(|t| t.bytes().all(|b| b.is_ascii_graphic()));
+        let wire = Wire::new(&url, patience.stall).filter(|_| plain);
         // An agent that sends us elsewhere is not one.
-        Self { url, token: token.map(str::to_owned), patience, client: patience.agent(0) }
+        Self { url, token: token.map(str::to_owned), patience, client: patience.agent(0), wire }
     }
 
     fn get(
@@ -100,13 +106,9 @@ fn bytes(range: &Range<u64>) -> String {
 /// An answer that may have what was asked for.
 fn usable(sent: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, SourceError> {
     let response = sent.map_err(|e| SourceError::from(plain(e.into_io())))?;
-    match response.status().as_u16() {
-        200 | 202 | 206 => Ok(response),
-        404 | 410 => Err(SourceError::Missing),
-        status => {
-            let reason = response.status().canonical_reason().unwrap_or_default();
-            Err(SourceError::Failed(FaultKind::Unavailable, format!("it answered {status} {reason}")))
-        }
+    match wire::refused(response.status().as_u16()) {
+        None => Ok(response),
+        Some(error) => Err(error),
     }
 }
 
@@ -115,10 +117,15 @@ fn lied(what: String) -> SourceError {
 }
 
 /// Makes sure that an answer is about the part that was asked for, of something with the right size.
-fn check_part(response: &Response<Body>, part: &Range<u64>, size: u64) -> Result<(), SourceError> {
-    let text = |name| response.headers().get(name).and_then(|v| v.to_str().ok());
-    if response.status() == 206 {
-        let said = text(header::CONTENT_RANGE).unwrap_or("nothing");
+fn check_part(
+    status: u16,
+    range: Option<&str>,
+    length: Option<u64>,
+    part: &Range<u64>,
+    size: u64,
+) -> Result<(), SourceError> {
+    if status == 206 {
+        let said = range.unwrap_or("nothing");
         let expected = format!("bytes {}-{}/{size}", part.start, part.end.saturating_sub(1));
         if said != expected {
             return Err(lied(format!("it was asked for {expected} and gave {said}")));
@@ -128,10 +135,15 @@ fn check_part(response: &Response<Body>, part: &Range<u64>, size: u64) -> Result
     if *part != (0..size) {
         return Err(SourceError::WholeOnly);
     }
-    match text(header::CONTENT_LENGTH).and_then(|l| l.parse::<u64>().ok()) {
+    match length {
         Some(length) if length != size => Err(lied(format!("it has {length} bytes in place of {size}"))),
         _ => Ok(()),
     }
+}
+
+fn check_response(response: &Response<Body>, part: &Range<u64>, size: u64) -> Result<(), SourceError> {
+    let range = response.headers().get(header::CONTENT_RANGE).and_then(|v| v.to_str().ok());
+    check_part(response.status().as_u16(), range, response.body().content_length(), part, size)
 }
 
 /// Reads an answer. One byte more than expected may be read, to find out that there is one.
@@ -170,8 +182,21 @@ impl Source for AgentSource {
         size: u64,
     ) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         let expected = part.end - part.start;
+        if let Some(wire) = &self.wire {
+            let token = self.token.as_ref().map(|t| format!("Authorization: Bearer {t}\r\n"));
+            let headers = format!("Range: {}\r\n{}", bytes(&part), token.unwrap_or_default());
+            let answer = wire.get(&format!("/data/{id}"), &headers, self.patience.limit(expected))?;
+            if let Some(error) = wire::refused(answer.status) {
+                return Err(error);
+            }
+            check_part(answer.status, answer.range.as_deref(), Some(answer.length), &part, size)?;
+            if answer.length != expected {
+                return Err(lied(format!("it gave {} bytes in place of {expected}", answer.length)));
+            }
+            return Ok(Box::new(answer));
+        }
         let response = self.get(&format!("/data/{id}"), Some(&part), expected)?;
-        check_part(&response, &part, size)?;
+        check_response(&response, &part, size)?;
         Ok(reader(response, expected))
     }
 
@@ -277,7 +302,7 @@ impl Source for WebSource {
         }
         let limit = self.patience.limit(expected);
         let response = usable(request.config().timeout_recv_body(Some(limit)).build().call())?;
-        check_part(&response, &part, size)?;
+        check_response(&response, &part, size)?;
         Ok(reader(response, expected))
     }
 }

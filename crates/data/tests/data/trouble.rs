@@ -309,6 +309,8 @@ fn put_and_fetch_for_ever(directory: &Path) {
         });
         for number in 0_u64.. {
             let path = directory.join("file");
+            // What a process before this one has given away is not ours to write to.
+            let _ = fs::remove_file(&path);
             fs::write(&path, content(number % 50, 3 << 20)).unwrap();
             drop(holdings.put(&path, Put::Link).unwrap());
             fs::remove_file(&path).unwrap();
