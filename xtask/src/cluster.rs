@@ -6,7 +6,7 @@ use crate::{SERVERS, install, run};
 use catena_testbed::{Cluster, wait_until};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -25,9 +25,7 @@ pub(crate) fn bench(arguments: &[&str]) -> Result<(), String> {
     let measure = |part: &str| wanted.is_empty() || wanted.contains(&part);
     install(&SERVERS)?;
     run(Command::new("cargo").args(["build", "--release"]))?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::root().join("target"), PathBuf::from);
-    let catena = target.join("release/catena");
+    let catena = crate::target().join("release/catena");
     let counts: &[usize] = if quick { &[3_000, 30_000] } else { &[15_000, 150_000] };
     if measure("throughput") {
         throughput(&catena, counts)?;

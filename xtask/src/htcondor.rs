@@ -7,7 +7,7 @@
 mod debian;
 mod pool;
 
-use crate::{install, is_root, root, run};
+use crate::{install, is_root, root, run, target};
 use pool::Pool;
 use serde_json::{Value, json};
 use std::fs;
@@ -116,10 +116,6 @@ impl Tally {
         println!("\n{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped);
         if self.failed == 0 { Ok(()) } else { Err(format!("tests failed: {}", self.failed)) }
     }
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// The Debian that HTCondor runs in.
