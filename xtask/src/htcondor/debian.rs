@@ -10,7 +10,6 @@ use std::process::Command;
 
 /// What Debian signs with.
 pub(super) const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-const MIRROR: &str = "https://deb.debian.org/debian";
 /// HTCondor runs no jobs of root.
 pub(super) const USER: &str = "researcher";
 
@@ -23,7 +22,7 @@ pub(super) fn make(root: &Path) -> Result<(), String> {
     let settings = said_by("apt-config", &["dump"]);
     let mut debootstrap = Command::new("debootstrap");
     debootstrap.args(["--variant=minbase", "--include=ca-certificates"]).arg(format!("--keyring={KEYRING}"));
-    debootstrap.envs(proxies(&settings)).arg("sid").arg(&new).arg(mirror(&apt_sources()));
+    debootstrap.envs(proxies(&settings)).arg("sid").arg(&new).args(mirror(&apt_sources()));
     run(&mut debootstrap)?;
     let write = |path: &str, text: &str| fs::write(new.join(path), text).map_err(|e| format!("{path}: {e}"));
     let inside = |arguments: &[&str]| {
@@ -52,11 +51,11 @@ fn apt_sources() -> String {
     files.filter_map(|f| fs::read_to_string(f).ok()).collect::<Vec<_>>().join("\n")
 }
 
-/// The mirror of Debian that the machine uses, if it is a Debian.
-fn mirror(sources: &str) -> &str {
+/// The mirror of Debian that the machine uses, if it is a Debian. Otherwise debootstrap knows one.
+fn mirror(sources: &str) -> Option<&str> {
     let lines = sources.lines().filter(|l| l.starts_with("deb ") || l.starts_with("URIs:"));
     let mut words = lines.flat_map(str::split_whitespace).map(|w| w.trim_end_matches('/'));
-    words.find(|w| w.starts_with("http") && w.ends_with("/debian")).unwrap_or(MIRROR)
+    words.find(|w| w.starts_with("http") && w.ends_with("/debian"))
 }
 
 /// How apt fetches on this machine. Its mirror may need that: old ones are refused unless they are allowed.
@@ -82,17 +81,17 @@ fn said_by(program: &str, arguments: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MIRROR, fetching, mirror, proxies};
+    use super::{fetching, mirror, proxies};
 
     #[test]
     fn the_mirror_of_the_machine_is_used() {
         let new = "Types: deb\nURIs: http://a.example/debian-security\n\nURIs: http://a.example/debian/\n";
-        assert_eq!(mirror(new), "http://a.example/debian");
+        assert_eq!(mirror(new), Some("http://a.example/debian"));
         assert_eq!(
             mirror("# deb http://no.example/debian x\ndeb [a=b] http://b.example/debian x main"),
-            "http://b.example/debian"
+            Some("http://b.example/debian")
         );
-        assert_eq!(mirror("deb http://c.example/ubuntu noble main"), MIRROR);
+        assert_eq!(mirror("deb http://c.example/ubuntu noble main"), None);
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! Virtual time from the command line.
 
-use crate::project::Project;
+use crate::project::{Done, Project};
 use serde_json::Value;
+use std::process::Command;
 
 const CLUSTER: &str = "nodes:\n  - {id: small, count: 1, max: 5, cpus: 2, price: 1.5, boot: 30 s, idle: 1 min}\n  \
                        - {id: fast, count: 1, speed: 2, price: 0.5}\n\
                        storage: local\nnetwork: {bandwidth: 100 MB/s, latency: 1 ms, sharing: fair}\n\
                        chance: {spread: 20 %, stragglers: 5 %, failures: 2 %}\n";
+
+fn catena(project: &Project, arguments: &[&str]) -> Done {
+    project.command(arguments).output().unwrap().into()
+}
 
 fn results(text: &str) -> Vec<Value> {
     let said: Value = serde_json::from_str(text).unwrap();
@@ -17,8 +22,9 @@ fn results(text: &str) -> Vec<Value> {
 fn a_described_cluster_is_simulated_and_drawn() {
     let project = Project::new();
     project.write("c.yaml", CLUSTER);
-    let command = ["simulate", "montage:100", "--cluster", "c.yaml", "--policy", "catena,fcfs", "--seeds", "2"];
-    let said = project.catena(command.into_iter().chain(["--json", "--svg", "pictures"])).expect(0).stdout;
+    let command =
+        ["simulate", "montage:100", "--cluster", "c.yaml", "--policy", "catena,fcfs", "--seeds", "2"];
+    let said = catena(&project, &[&command[..], &["--json", "--svg", "pictures"]].concat()).expect(0).stdout;
     let results = results(&said);
     assert_eq!(results.len(), 4);
     for result in &results {
@@ -27,8 +33,19 @@ fn a_described_cluster_is_simulated_and_drawn() {
         assert!((0.0..=1.0).contains(&number("utilisation")), "{result}");
         assert_eq!((number("tasks"), number("nodes")), (100.0, 6.0));
     }
-    assert_eq!(said, project.catena(command.into_iter().chain(["--json"])).expect(0).stdout, "repeatable");
-    for picture in ["montage-100-busy.svg", "montage-100-catena-6-nodes.svg", "montage-100-fcfs-6-nodes.svg"] {
+    let again = catena(&project, &[&command[..], &["--json"]].concat());
+    assert_eq!(said, again.expect(0).stdout, "repeatable");
+    // On one processor the same comes out.
+    let alone = project.command([&command[..], &["--json"]].concat());
+    let mut taskset = Command::new("taskset");
+    taskset.args(["-c", "0"]).arg(alone.get_program()).args(alone.get_args()).current_dir(project.root());
+    assert_eq!(
+        said,
+        Done::from(taskset.output().unwrap()).expect(0).stdout,
+        "whatever the number of threads"
+    );
+    for picture in ["montage-100-busy.svg", "montage-100-catena-6-nodes.svg", "montage-100-fcfs-6-nodes.svg"]
+    {
         assert!(project.read(&format!("pictures/{picture}")).contains("</svg>"), "{picture}");
     }
     let table = project.catena(command).expect(0).stdout;
@@ -38,7 +55,8 @@ fn a_described_cluster_is_simulated_and_drawn() {
 #[test]
 fn more_nodes_take_less_time_until_the_longest_path_decides() {
     let project = Project::new();
-    let command = ["simulate", "sipht:300", "--nodes", "1,8,64,300", "--policy", "catena,heft", "--json", "--svg", "p"];
+    let command =
+        ["simulate", "sipht:300", "--nodes", "1,8,64,300", "--policy", "catena,heft", "--json", "--svg", "p"];
     let all = results(&project.catena(command).expect(0).stdout);
     let makespan = |n: usize| all[2 * n]["makespan"].as_f64().unwrap();
     assert!(makespan(0) > makespan(1) && makespan(1) > makespan(2) && makespan(2) >= makespan(3));
@@ -59,7 +77,9 @@ fn a_run_that_has_ended_tells_how_long_it_would_take_elsewhere() {
          out: \"{x}.txt\"\n  all:\n    run: cat {one.out} > {out}\n    out: all.txt\nresults: {all: \"{all.out}\"}\n",
     );
     project.catena(["run", "wf.yaml"]).expect(0);
-    let all = results(&project.catena(["simulate", "--calibrate", "1", "--nodes", "1,4", "--json"]).expect(0).stdout);
+    let all = results(
+        &project.catena(["simulate", "--calibrate", "1", "--nodes", "1,4", "--json"]).expect(0).stdout,
+    );
     let makespan = |n: usize| all[n]["makespan"].as_f64().unwrap();
     assert_eq!(all[0]["tasks"], 5);
     // Four tasks of a fifth of a second, one after the other or all at once, and one that waits for them.
@@ -81,7 +101,10 @@ fn what_cannot_be_simulated_is_explained() {
     project.write("wide.json", r#"{"name": "x", "schemaVersion": "1.5", "workflow": {"specification": {"tasks": [{"name": "a", "id": "a", "parents": [], "children": []}], "files": []}, "execution": {"tasks": [{"id": "a", "runtimeInSeconds": 1, "coreCount": 64}]}}}"#);
     project.write("c.yaml", CLUSTER);
     let cases: [(&[&str], &[&str]); 8] = [
-        (&["montage:100", "--cluster", "bad.yaml"], &["bad.yaml:2:3", "did you mean `count`", "bad.yaml:3:10"]),
+        (
+            &["montage:100", "--cluster", "bad.yaml"],
+            &["bad.yaml:2:3", "did you mean `count`", "bad.yaml:3:10"],
+        ),
         (&["montage:100", "--cluster", "nowhere"], &["adage-local"]),
         (&["montage:100", "--cluster", "nowhere.yaml"], &["nowhere.yaml"]),
         (&["montage:100", "--cluster", "c.yaml", "--policy", "heft"], &["`heft`", "on demand"]),
@@ -91,7 +114,7 @@ fn what_cannot_be_simulated_is_explained() {
         (&["montage:100", "--spread", "1.5"], &["less than 1"]),
     ];
     for (arguments, expected) in cases {
-        let said = project.catena(["simulate"].iter().chain(arguments)).expect(2).stderr;
+        let said = catena(&project, &[&["simulate"], arguments].concat()).expect(2).stderr;
         for part in expected {
             assert!(said.contains(part), "{arguments:?}: {said}");
         }
@@ -101,13 +124,27 @@ fn what_cannot_be_simulated_is_explained() {
 #[test]
 fn the_evaluation_of_adage_is_repeated() {
     let project = Project::new();
-    let command = ["reproduce", "adage", "--nodes", "1,16", "--tasks", "100,200", "--seeds", "1", "--out", "o", "--json"];
+    let command = [
+        "reproduce",
+        "adage",
+        "--nodes",
+        "1,16",
+        "--tasks",
+        "100,200",
+        "--seeds",
+        "1",
+        "--out",
+        "o",
+        "--json",
+    ];
     let said: Value = serde_json::from_str(&project.catena(command).expect(0).stdout).unwrap();
     assert_eq!(said["results"].as_array().unwrap().len(), 5 * 2 * 5);
     for ratio in said["ratios"].as_array().unwrap() {
         assert!(ratio["worst"].as_f64().unwrap() < 1.05, "{ratio}");
     }
-    for picture in ["adage-3-montage.svg", "adage-4-cybershake.svg", "adage-5-sipht.svg", "adage-6-inspiral.svg"] {
+    for picture in
+        ["adage-3-montage.svg", "adage-4-cybershake.svg", "adage-5-sipht.svg", "adage-6-inspiral.svg"]
+    {
         assert!(project.read(&format!("o/{picture}")).contains("albatross"), "{picture}");
     }
 }
