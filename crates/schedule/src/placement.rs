@@ -114,6 +114,8 @@ impl Agent {
 #[derive(Default)]
 struct Step {
     now: u64,
+    /// How many small tasks could still start.
+    room: usize,
     starts: Vec<(u32, u32)>,
     on: HashMap<u32, Vec<u32>>,
     /// Agents that tasks wait for, and until when these would be busy with them.
@@ -248,7 +250,8 @@ impl Placement {
         if self.ready.is_empty() || self.is_full() {
             return Vec::new();
         }
-        let mut step = Step { now, ..Step::default() };
+        let busy: usize = self.agents.iter().map(|a| a.ends.len()).sum();
+        let mut step = Step { now, room: (self.slots as usize).saturating_sub(busy), ..Step::default() };
         let tasks: Vec<u32> = self.ready.iter().take(LOOK).map(|(_, _, task)| *task).collect();
         if self.place == Place::EarliestFinish {
             self.be_thrifty(&tasks, &mut step, costs);
@@ -355,8 +358,9 @@ impl Placement {
         outlook: &Outlook,
         step: &Step,
     ) -> bool {
+        // Where there is room for all, nobody is in the way of anybody.
         end + self.entries[&task].after() <= outlook.end
-            && self.project(tasks, Some((task, agent, end)), step) <= outlook.end
+            && (step.room > tasks.len() || self.project(tasks, Some((task, agent, end)), step) <= outlook.end)
     }
 
     /// Whether somebody has nearly all of a task's data.
@@ -429,12 +433,14 @@ impl Placement {
         self.agents[agent as usize].ends.insert(task, (end, after));
         self.reopen(agent);
         self.hold(agent, costs.inputs(task), costs);
+        step.room = step.room.saturating_sub(1);
         step.on.entry(agent).or_default().push(task);
         step.starts.push((task, agent));
     }
 
     /// What tasks wait for counts as taken.
     fn want(&mut self, task: u32, agent: u32, end: u64, step: &mut Step) {
+        step.room = step.room.saturating_sub(1);
         step.wanted.insert(agent, end);
         step.waits.insert(task);
         self.close(agent);
@@ -488,3 +494,6 @@ impl Placement {
         best.map(|agent| (agent, self.end(task, agent, step, costs)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,16 +3,19 @@
 //! What runs where is decided by a [`Strategy`], which sees what a scheduler could see and nothing else. The same
 //! workload, cluster, strategy and seed give the same result on every machine.
 
+mod nodes;
+mod staging;
+
 use crate::cluster::{Cluster, Storage};
 use crate::elastic::Elastic;
 use crate::luck::Luck;
-use crate::outcome::{Execution, Fate, Outcome, Stay};
+use crate::outcome::{Execution, Fate, Outcome};
 use crate::time::{NEVER, Nanos};
-use crate::transfer::{Expected, Flows, Source};
+use crate::transfer::Flows;
 use crate::workload::Workload;
-use crate::world::{Node, State, World};
+use crate::world::{State, World};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
 /// Something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,143 +248,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    // Nodes.
-
-    fn add_node(&mut self, kind: usize) -> u32 {
-        let k = &self.world.cluster.kinds[kind];
-        let number = self.world.nodes.len() as u32;
-        self.world.nodes.push(Node {
-            kind,
-            is_up: false,
-            free: k.resources.clone(),
-            running: Vec::new(),
-            held: HashMap::new(),
-            deaths: 0,
-            idle_since: self.now,
-        });
-        let (cpus, price) = (k.resources.cpus, k.price);
-        self.outcome.stays.push(Stay { node: number, kind, cpus, price, from: self.now, to: NEVER });
-        number
-    }
-
-    fn join(&mut self, node: u32) {
-        let state = &mut self.world.nodes[node as usize];
-        (state.is_up, state.idle_since) = (true, self.now);
-        let deaths = state.deaths;
-        if let Some(lifetime) = self.luck.lifetime(node, deaths) {
-            self.plan(self.now.saturating_add(lifetime), What::Dies(node, deaths));
-        }
-        self.news.push_back(Event::Joined(node));
-    }
-
-    /// A node is gone with everything on it.
-    fn lose(&mut self, node: u32) {
-        let resources = self.world.kind(node).resources.clone();
-        let state = &mut self.world.nodes[node as usize];
-        state.is_up = false;
-        state.deaths += 1;
-        state.free = resources;
-        let running = std::mem::take(&mut state.running);
-        let held = std::mem::take(&mut state.held);
-        self.news.push_back(Event::Left(node));
-        for task in running {
-            if let Some(execution) = self.execution_on(task, node) {
-                self.close(execution, Fate::Lost);
-                self.reconsider(task);
-            }
-        }
-        for flow in self.flows.as_ref().map(|f| f.of(node)).unwrap_or_default() {
-            self.break_off(flow, node);
-        }
-        self.awaited.retain(|(on, _), _| *on != node);
-        let lost = held.into_iter().filter(|(_, since)| *since != NEVER).map(|(file, _)| file);
-        let lost: BTreeSet<u32> = lost.collect();
-        for file in &lost {
-            self.holders[*file as usize] -= 1;
-        }
-        self.compute_again(lost);
-    }
-
-    /// Files of which there is no copy any more, and which somebody will read, are computed again.
-    fn compute_again(&mut self, lost: BTreeSet<u32>) {
-        let workload = self.world.workload;
-        let mut again: BTreeSet<u32> = BTreeSet::new();
-        let mut files: Vec<u32> = lost.into_iter().collect();
-        while let Some(file) = files.pop() {
-            let Some(writer) = workload.writers[file as usize] else { continue };
-            if self.holders[file as usize] > 0 || self.world.state(writer) != State::Done {
-                continue;
-            }
-            let reads = |t: &u32| {
-                (self.world.state(*t) != State::Done || again.contains(t))
-                    && workload.tasks[*t as usize].inputs.contains(&file)
-            };
-            if workload.dag.children(writer).iter().any(reads) && again.insert(writer) {
-                files.extend(&workload.tasks[writer as usize].inputs);
-            }
-        }
-        for task in &again {
-            self.world.set(*task, State::Waiting);
-            self.done -= 1;
-        }
-        for task in &again {
-            let parents = workload.dag.parents(*task).iter();
-            let open = parents.filter(|p| self.world.state(**p) != State::Done).count();
-            self.waits[*task as usize] = open as u32;
-        }
-        for task in &again {
-            for child in workload.dag.children(*task) {
-                if self.world.state(*child) == State::Done || again.contains(child) {
-                    continue;
-                }
-                self.waits[*child as usize] += 1;
-                if self.world.state(*child) == State::Ready {
-                    self.world.set(*child, State::Waiting);
-                    self.news.push_back(Event::Withdrawn(*child));
-                }
-            }
-        }
-        for task in again {
-            self.reconsider(task);
-        }
-    }
-
-    /// Whether a node has files that nobody else has and that somebody will read.
-    fn is_needed(&self, node: u32) -> bool {
-        let workload = self.world.workload;
-        let is_needed = |file: &u32| {
-            let Some(writer) = workload.writers[*file as usize] else { return false };
-            let reads = |t: &u32| {
-                self.world.state(*t) != State::Done && workload.tasks[*t as usize].inputs.contains(file)
-            };
-            self.holders[*file as usize] == 1 && workload.dag.children(writer).iter().any(reads)
-        };
-        self.world.nodes[node as usize].held.keys().any(is_needed)
-    }
-
-    fn look_at_fleet(&mut self) -> Result<(), String> {
-        let Some(mut elastic) = self.elastic.take() else { return Ok(()) };
-        for node in elastic.idle(self.now, &self.world) {
-            if !self.is_needed(node) {
-                self.lose(node);
-                self.outcome.stays[node as usize].to = self.now;
-            }
-        }
-        let orders = elastic.decide(self.now, &self.world)?;
-        for (kind, name) in orders {
-            let node = self.add_node(kind);
-            elastic.made(node, name);
-            self.plan(self.now + self.world.cluster.kinds[kind].boot, What::Booted(node));
-        }
-        if let Some(time) = elastic.next_look(self.now, &self.world) {
-            self.plan(time, What::Look);
-        }
-        self.elastic = Some(elastic);
-        Ok(())
-    }
-
-    // Executions.
-
     fn make_ready(&mut self, task: u32) {
         self.world.set(task, State::Ready);
         self.news.push_back(Event::Ready(task));
@@ -430,143 +296,6 @@ impl<'a> Engine<'a> {
         } else {
             let staged = self.stage(task, node);
             self.compute(execution, staged);
-        }
-    }
-
-    /// When the files of a task are on a node, if transfers do not disturb each other.
-    fn stage(&mut self, task: u32, node: u32) -> Nanos {
-        let moved = self.world.missing(task, node);
-        self.outcome.bytes_moved += moved;
-        let mut staged = self.now + self.world.cluster.transfer(moved);
-        if self.world.cluster.storage == Storage::Local {
-            let held = &mut self.world.nodes[node as usize].held;
-            let arrival = staged;
-            for file in &self.world.workload.tasks[task as usize].inputs {
-                let since = *held.entry(*file).or_insert_with(|| {
-                    self.holders[*file as usize] += 1;
-                    arrival
-                });
-                staged = staged.max(since);
-            }
-        }
-        staged
-    }
-
-    /// Begins the transfers of an execution, where they share links.
-    fn bring(&mut self, execution: u32) {
-        let Execution { task, node, .. } = self.outcome.executions[execution as usize];
-        let workload = self.world.workload;
-        let inputs = &workload.tasks[task as usize].inputs;
-        let mut groups: BTreeMap<Source, Vec<u32>> = BTreeMap::new();
-        let mut pending = 0;
-        if let Storage::Shared(_) = self.world.cluster.storage {
-            if !inputs.is_empty() {
-                groups.insert(Source::Shared, inputs.clone());
-            }
-        } else {
-            for file in inputs {
-                match self.world.nodes[node as usize].held.get(file) {
-                    Some(&NEVER) => {
-                        self.awaited.entry((node, *file)).or_default().push(execution);
-                        pending += 1;
-                    }
-                    Some(_) => {}
-                    None => groups.entry(self.nearest(*file)).or_default().push(*file),
-                }
-            }
-        }
-        for (source, files) in groups {
-            for file in &files {
-                self.awaited.entry((node, *file)).or_default().push(execution);
-                pending += 1;
-            }
-            self.transfer(source, node, files);
-        }
-        self.pending.insert(execution, pending);
-        if pending == 0 {
-            self.all_there(execution);
-        }
-    }
-
-    fn transfer(&mut self, source: Source, node: u32, files: Vec<u32>) {
-        let bytes = files.iter().map(|f| self.world.workload.files[*f as usize]).sum();
-        self.outcome.bytes_moved += bytes;
-        if source != Source::Shared {
-            self.world.nodes[node as usize].held.extend(files.iter().map(|f| (*f, NEVER)));
-        }
-        let mut expected = Vec::new();
-        if let Some(flows) = &mut self.flows {
-            flows.begin((source, node), files, bytes, self.now, &mut expected);
-        }
-        self.expect(expected);
-    }
-
-    fn expect(&mut self, expected: Vec<Expected>) {
-        for (time, flow, version) in expected {
-            self.plan(time, What::Arrived(flow, version));
-        }
-    }
-
-    /// The node from which a file comes: the one that sends least.
-    fn nearest(&self, file: u32) -> Source {
-        let Some(flows) = &self.flows else { return Source::Outside };
-        let has = |node: &Node| node.is_up && node.held.get(&file).is_some_and(|since| *since <= self.now);
-        let holders = (0..).zip(&self.world.nodes).filter(|(_, n)| has(n)).map(|(i, _)| Source::Node(i));
-        holders.min_by_key(|source| flows.load(*source)).unwrap_or(Source::Outside)
-    }
-
-    fn arrived(&mut self, id: u64, version: u32) {
-        let Some(flows) = &mut self.flows else { return };
-        if flows.get(id).is_none_or(|f| f.version != version) {
-            return;
-        }
-        let mut expected = Vec::new();
-        let flow = flows.end(id, self.now, &mut expected);
-        self.expect(expected);
-        let Some(flow) = flow else { return };
-        for file in flow.files {
-            if flow.source != Source::Shared {
-                self.hold(flow.to, file);
-            }
-            for execution in self.awaited.remove(&(flow.to, file)).unwrap_or_default() {
-                let Some(pending) = self.pending.get_mut(&execution) else { continue };
-                *pending -= 1;
-                if *pending == 0 {
-                    self.all_there(execution);
-                }
-            }
-        }
-    }
-
-    /// A node has a file from now on.
-    fn hold(&mut self, node: u32, file: u32) {
-        let before = self.world.nodes[node as usize].held.insert(file, self.now);
-        if before.is_none_or(|since| since == NEVER) {
-            self.holders[file as usize] += 1;
-        }
-    }
-
-    /// A transfer from or to a node that is gone. What comes from there must come from elsewhere.
-    fn break_off(&mut self, id: u64, node: u32) {
-        let mut expected = Vec::new();
-        let flow = self.flows.as_mut().and_then(|f| f.end(id, self.now, &mut expected));
-        self.expect(expected);
-        let Some(flow) = flow.filter(|f| f.to != node) else { return };
-        let mut groups: BTreeMap<Source, Vec<u32>> = BTreeMap::new();
-        for file in flow.files {
-            groups.entry(self.nearest(file)).or_default().push(file);
-        }
-        for (source, files) in groups {
-            self.transfer(source, flow.to, files);
-        }
-    }
-
-    fn all_there(&mut self, execution: u32) {
-        self.pending.remove(&execution);
-        if self.is_running(execution) {
-            let start = self.outcome.executions[execution as usize].start;
-            let latency = if self.now > start { self.world.cluster.network.latency } else { 0 };
-            self.compute(execution, self.now + latency);
         }
     }
 
