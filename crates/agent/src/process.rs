@@ -122,9 +122,10 @@ pub(crate) fn run(
     roster: &Roster,
 ) -> io::Result<(End, Usage)> {
     command.process_group(0);
-    let child = command.spawn()?;
+    let place = roster.reserve();
+    let child = command.spawn().inspect_err(|_| roster.leave(place))?;
     let pid = Pid::from_child(&child);
-    let place = roster.enter(pid);
+    roster.enter(place, pid);
     let result = supervise(child, pid, stdout, stderr, limits, stop);
     roster.leave(place);
     stdout.close();

@@ -1,9 +1,11 @@
 //! Remembers which processes run, so that they can be ended after this process was killed.
 //!
 //! A killed agent cannot stop its tasks. The next one that uses the same directory finds their process
-//! ids here, makes sure that they are what they were, and ends them before it runs anything again.
+//! ids here, makes sure that they are what they were, and ends them before it runs anything again. If the
+//! agent was killed just when it started a process, its id is not known: then all processes are looked at.
 
 use rustix::process::{Pid, Signal};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -15,6 +17,9 @@ pub(crate) const STATE_VARIABLE: &str = "CATENA_STATE";
 
 /// Names the attempt in the environment of every task.
 pub(crate) const ATTEMPT_VARIABLE: &str = "CATENA_ATTEMPT";
+
+/// Stands for a process whose id is not known yet.
+const STARTING: i32 = -1;
 
 /// The processes of one agent, in a file of eight bytes per slot.
 pub struct Roster {
@@ -29,8 +34,8 @@ impl Roster {
         Self { file, free: Mutex::new((Vec::new(), 0)) }
     }
 
-    /// Notes a process and returns its place.
-    pub(crate) fn enter(&self, pid: Pid) -> u64 {
+    /// Notes that a process is about to start, and returns its place.
+    pub(crate) fn reserve(&self) -> u64 {
         let place = {
             let mut free = self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             free.0.pop().unwrap_or_else(|| {
@@ -38,8 +43,13 @@ impl Roster {
                 free.1 - 1
             })
         };
-        self.write(place, pid.as_raw_nonzero().get());
+        self.write(place, STARTING);
         place
+    }
+
+    /// Notes the process at a place.
+    pub(crate) fn enter(&self, place: u64, pid: Pid) {
+        self.write(place, pid.as_raw_nonzero().get());
     }
 
     /// Forgets the process at a place.
@@ -67,18 +77,25 @@ pub fn end_leftovers(state: &Path) -> usize {
     if read.is_err() {
         return 0;
     }
-    let pids = bytes.chunks_exact(8).filter_map(|c| c.try_into().ok().map(i64::from_le_bytes));
-    let mut ended = 0;
-    for pid in pids.filter(|p| *p > 1) {
-        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
-            continue;
-        };
-        if belongs_to(pid, state) {
-            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-            ended += 1;
-        }
+    let entries = bytes.chunks_exact(8).filter_map(|c| c.try_into().ok().map(i64::from_le_bytes));
+    let entries: Vec<i64> = entries.collect();
+    let mut pids: Vec<i32> =
+        entries.iter().filter(|p| **p > 1).filter_map(|p| i32::try_from(*p).ok()).collect();
+    if entries.contains(&i64::from(STARTING)) {
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        pids.extend(all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()));
     }
-    ended
+    let pids = pids.into_iter().filter_map(Pid::from_raw).filter(|pid| belongs_to(*pid, state));
+    let groups: BTreeSet<i32> = pids
+        .filter_map(|pid| rustix::process::getpgid(Some(pid)).ok())
+        // Who asks may be a task itself.
+        .filter(|group| *group != rustix::process::getpgrp())
+        .map(|group| group.as_raw_nonzero().get())
+        .collect();
+    for group in groups.iter().filter_map(|group| Pid::from_raw(*group)) {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
+    groups.len()
 }
 
 /// Whether a process was started by an agent of this state directory: process ids are used again.
@@ -86,4 +103,29 @@ fn belongs_to(pid: Pid, state: &Path) -> bool {
     let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
     let wanted = format!("{STATE_VARIABLE}={}", state.display());
     environment.split(|b| *b == 0).any(|entry| entry == wanted.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::Command;
+
+    #[test]
+    fn processes_are_ended_whether_or_not_there_was_time_to_note_them() {
+        for is_noted in [true, false] {
+            let state = tempfile::tempdir().unwrap();
+            let roster = Roster::create(state.path());
+            let place = roster.reserve();
+            let mut sleep = Command::new("sleep");
+            let mut sleep =
+                sleep.arg("70").env(STATE_VARIABLE, state.path()).process_group(0).spawn().unwrap();
+            if is_noted {
+                roster.enter(place, Pid::from_child(&sleep));
+            }
+            assert_eq!(end_leftovers(state.path()), 1);
+            assert_eq!(sleep.wait().unwrap().signal(), Some(9));
+            assert_eq!(end_leftovers(state.path()), 0);
+        }
+    }
 }
