@@ -123,6 +123,12 @@ mod tests {
             if is_noted {
                 roster.enter(place, Pid::from_child(&sleep));
             }
+            // For a moment a new process has no environment that others could see.
+            let begin = std::time::Instant::now();
+            while !belongs_to(Pid::from_child(&sleep), state.path()) {
+                assert!(begin.elapsed().as_secs() < 60, "it never gets its environment");
+                std::thread::yield_now();
+            }
             assert_eq!(end_leftovers(state.path()), 1);
             assert_eq!(sleep.wait().unwrap().signal(), Some(9));
             assert_eq!(end_leftovers(state.path()), 0);
