@@ -19,12 +19,13 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("git", "git"),
 ];
 
-/// Servers that clusters use. Distributions keep those of PostgreSQL off the path.
-const SERVERS: [(&str, &str); 4] = [
+/// Servers that clusters use, and what one like S3 is installed with. Distributions keep some of it off the path.
+const SERVERS: [(&str, &str); 5] = [
     ("/usr/lib/postgresql/*/bin/initdb", "postgresql"),
     ("nats-server", "nats-server"),
     ("ip", "iproute2"),
     ("nft", "nftables"),
+    ("/usr/lib/*/ensurepip/__init__.py", "python3-venv"),
 ];
 
 const HELP: &str = "\
