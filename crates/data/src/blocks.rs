@@ -1,12 +1,12 @@
 //! Large objects: in blocks, from several sources at once, gone on with where an earlier fetch has stopped.
 
-use crate::content::{ContentId, FileRef};
 use crate::error::DataError;
 use crate::fetch::{Asked, Fetch, FetchError};
 use crate::holdings::{Holdings, Shared};
 use crate::outline::{Outline, PIECE};
 use crate::put::allocate;
 use crate::source::{FaultKind, SourceError};
+use catena_model::content::{ContentId, FileRef};
 use rustix::fs::SeekFrom;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -86,7 +86,8 @@ fn outline(fetch: &Fetch<'_>, file: &FileRef) -> Option<Outline> {
                     fetch.blame(asked, &file.id, FaultKind::Lied, what);
                 }
             },
-            Ok(None) | Err(SourceError::Missing | SourceError::WholeOnly) => {}
+            Ok(None) | Err(SourceError::WholeOnly) => {}
+            Err(SourceError::Missing) => fetch.lacks(asked, &file.id),
             Err(SourceError::Failed(kind, what)) => fetch.blame(asked, &file.id, kind, what),
         }
     }
@@ -189,7 +190,10 @@ impl Work<'_> {
                     let again = kind != FaultKind::Lied && failures < self.fetch.options.tries;
                     (again, Some((kind, what)))
                 }
-                Err(Trouble::Source(SourceError::Missing | SourceError::WholeOnly)) => (false, None),
+                Err(Trouble::Source(SourceError::Missing | SourceError::WholeOnly)) => {
+                    self.fetch.lacks(asked, &self.outline.id());
+                    (false, None)
+                }
             };
             self.changed.notify_all();
             drop(plan);

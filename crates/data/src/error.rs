@@ -1,7 +1,7 @@
 //! What can go wrong with files, said so that somebody can do something about it.
 
-use crate::content::ContentId;
 use crate::manifest::ManifestError;
+use catena_model::content::ContentId;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -91,7 +91,7 @@ impl DataError {
     }
 
     /// An error at a place where space is not the question.
-    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
         Self::io(path, 0)
     }
 }

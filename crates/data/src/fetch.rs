@@ -5,13 +5,13 @@
 
 use crate::blocks;
 use crate::bundle;
-use crate::content::{Artifact, ContentId, FileRef};
 use crate::error::DataError;
 use crate::holdings::Holdings;
 use crate::outline::BLOCK;
 use crate::room::Pin;
 use crate::source::{Fault, FaultKind, Source, SourceError};
-use std::collections::{BTreeMap, HashSet};
+use catena_model::content::{Artifact, ContentId, FileRef};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,7 +42,12 @@ pub struct Fetched {
     pub bytes: BTreeMap<String, u64>,
     /// What sources did wrong on the way.
     pub faults: Vec<Fault>,
+    /// Who was asked for what, and did not have it.
+    pub absent: BTreeSet<Absent>,
 }
+
+/// A source, by its name, and something that it does not have.
+pub type Absent = (String, ContentId);
 
 /// Why something could not be fetched.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +64,8 @@ pub enum FetchError {
         sources: usize,
         /// What they did wrong. Those that just do not have it are not among them.
         faults: Vec<Fault>,
+        /// Who was asked for what, and did not have it.
+        absent: BTreeSet<Absent>,
     },
 }
 
@@ -83,6 +90,7 @@ pub(crate) struct Fetch<'f> {
     pub(crate) sources: Vec<Asked<'f>>,
     pub(crate) options: FetchOptions,
     faults: Mutex<Vec<Fault>>,
+    absent: Mutex<BTreeSet<Absent>>,
 }
 
 /// A source and how it did.
@@ -110,12 +118,24 @@ pub fn fetch(
     sources: &[Arc<dyn Source>],
     options: FetchOptions,
 ) -> Result<Fetched, FetchError> {
+    fetch_parts(holdings, artifact, |_| true, sources, options)
+}
+
+/// Gets what is missing of an artifact; of a directory only the files whose paths in it are wanted.
+pub fn fetch_parts(
+    holdings: &Holdings,
+    artifact: &Artifact,
+    wanted: impl Fn(&str) -> bool,
+    sources: &[Arc<dyn Source>],
+    options: FetchOptions,
+) -> Result<Fetched, FetchError> {
     let sources = sources.iter().map(|s| Asked {
         source: s.as_ref(),
         bytes: AtomicU64::new(0),
         liar: AtomicBool::new(false),
     });
-    let fetch = Fetch { holdings, sources: sources.collect(), options, faults: Mutex::default() };
+    let (faults, absent) = (Mutex::default(), Mutex::default());
+    let fetch = Fetch { holdings, sources: sources.collect(), options, faults, absent };
     let mut pin = holdings.pin_ids(vec![artifact.id()]);
     match artifact {
         Artifact::File(file) => fetch.files(&[*file])?,
@@ -127,17 +147,28 @@ pub fn fetch(
                 let what = format!("its manifest says {actual:?}");
                 return Err(DataError::Misdescribed(directory.id, what).into());
             }
-            let files: Vec<FileRef> = manifest.files().map(|(_, file)| *file).collect();
+            let files = manifest.files().filter(|(path, _)| wanted(path));
+            let files: Vec<FileRef> = files.map(|(_, file)| *file).collect();
             pin.add(holdings.pin_ids(files.iter().map(|f| f.id).collect()));
             fetch.files(&files)?;
         }
     }
     let bytes = fetch.sources.iter().map(|s| (s.source.name().to_owned(), s.bytes.load(Ordering::Relaxed)));
     let bytes = bytes.filter(|(_, bytes)| *bytes > 0).collect();
-    Ok(Fetched { pin, bytes, faults: fetch.take_faults() })
+    Ok(Fetched { pin, bytes, faults: fetch.take_faults(), absent: fetch.take_absent() })
 }
 
 impl Fetch<'_> {
+    fn take_absent(&self) -> BTreeSet<Absent> {
+        std::mem::take(&mut *self.absent.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes that a source does not have something.
+    pub(crate) fn lacks(&self, asked: &Asked<'_>, id: &ContentId) {
+        let absent = (asked.source.name().to_owned(), *id);
+        self.absent.lock().unwrap_or_else(PoisonError::into_inner).insert(absent);
+    }
+
     fn take_faults(&self) -> Vec<Fault> {
         std::mem::take(&mut *self.faults.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -152,7 +183,8 @@ impl Fetch<'_> {
     }
 
     pub(crate) fn nowhere(&self, id: ContentId) -> FetchError {
-        FetchError::Nowhere { id, sources: self.sources.len(), faults: self.take_faults() }
+        let (faults, absent) = (self.take_faults(), self.take_absent());
+        FetchError::Nowhere { id, sources: self.sources.len(), faults, absent }
     }
 
     /// Gets files that are missing.
@@ -259,7 +291,10 @@ impl Fetch<'_> {
                         return Ok(index);
                     }
                 }
-                Ok(false) => missing.push(*file),
+                Ok(false) => {
+                    self.lacks(asked, &file.id);
+                    missing.push(*file);
+                }
                 Err(e) => {
                     self.blame(asked, &file.id, FaultKind::of(&e), format!("in a bundle: {e}"));
                     return Ok(index);
@@ -316,7 +351,10 @@ impl Fetch<'_> {
                         return Ok(index);
                     }
                 }
-                Err(SourceError::Missing | SourceError::WholeOnly) => missing.push(*file),
+                Err(SourceError::Missing | SourceError::WholeOnly) => {
+                    self.lacks(asked, &file.id);
+                    missing.push(*file);
+                }
                 Err(SourceError::Failed(kind, what)) => {
                     self.blame(asked, &file.id, kind, what);
                     return Ok(index);

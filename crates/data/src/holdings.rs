@@ -13,12 +13,12 @@
 //! An object appears by a rename when it is whole, so a process may die at any moment. Nothing is synced: the index
 //! names the boot of the machine it was written in, and after another one every object is hashed before it is used.
 
-use crate::content::{Artifact, ContentId};
 use crate::error::{Corruption, DataError};
 use crate::index::{Index, Stamp};
 use crate::manifest::{self, Manifest};
 use crate::outline::{BLOCK, Outline};
 use crate::room::Reservation;
+use catena_model::content::{Artifact, ContentId};
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_OMIT, flock};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, Permissions};
@@ -58,6 +58,8 @@ pub(crate) struct State {
     pub(crate) arriving: HashSet<ContentId>,
     pub(crate) kept: HashMap<String, Vec<ContentId>>,
     corruptions: Vec<Corruption>,
+    /// What is not here any more, damaged or not.
+    removed: Vec<ContentId>,
     index: Option<Index>,
 }
 
@@ -277,6 +279,18 @@ impl Holdings {
         std::mem::take(&mut self.state().corruptions)
     }
 
+    /// What was removed since the last call, for whatever reason.
+    pub fn take_removed(&self) -> Vec<ContentId> {
+        std::mem::take(&mut self.state().removed)
+    }
+
+    /// Everything that is held, and whether it is kept.
+    pub fn contents(&self) -> Vec<(ContentId, bool)> {
+        let state = self.state();
+        let kept: HashSet<&ContentId> = state.kept.values().flatten().collect();
+        state.objects.keys().map(|id| (*id, kept.contains(id))).collect()
+    }
+
     /// Removes an object. Nobody has to know whether it was pinned: this is for what is wrong or unwanted.
     pub fn remove(&self, id: &ContentId) -> Result<(), DataError> {
         self.shared.remove(&mut self.state(), id)
@@ -372,6 +386,7 @@ impl Shared {
         }
         if let Some(held) = state.objects.remove(id) {
             state.bytes -= held.size;
+            state.removed.push(*id);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Which objects were found whole, and how their files looked then.
 
-use crate::content::ContentId;
+use catena_model::content::ContentId;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -5,7 +5,9 @@
 //! - [`Holdings`] are what a machine has: [`put`](Holdings::put) takes files in, [`place`](Holdings::place) puts them
 //!   where tasks look, [`pin`](Holdings::pin) and [`keep`](Holdings::keep) say what must stay. What is damaged is found,
 //!   removed and reported.
+//! - [`describe`] says what a file is without holding it.
 //! - A [`Server`] gives what is held to others.
+//! - A [`Depot`] is a machine among others: its holdings, its server, and how it gets what others hold.
 //! - [`fetch`] gets what is missing from several [`Source`]s at once: [`AgentSource`], [`WebSource`], and with the
 //!   feature `object` also `ObjectStorage`. Every block is checked against the [`Outline`] of its file before it counts;
 //!   who gives something wrong is named in a [`Fault`] and not asked again.
@@ -15,7 +17,8 @@
 
 mod blocks;
 mod bundle;
-mod content;
+mod depot;
+mod describe;
 mod error;
 mod fetch;
 mod holdings;
@@ -33,9 +36,11 @@ mod source;
 mod web;
 mod wire;
 
-pub use content::{Artifact, ContentId, DirectoryRef, FileRef, NotAnId};
+pub use catena_model::content::{Artifact, ContentId, DirectoryRef, FileRef, NotAnId};
+pub use depot::{Brought, Depot, DepotError, DepotOptions};
+pub use describe::{Described, Part, describe};
 pub use error::{Corruption, DataError};
-pub use fetch::{FetchError, FetchOptions, Fetched, fetch};
+pub use fetch::{Absent, FetchError, FetchOptions, Fetched, fetch, fetch_parts};
 pub use holdings::{Holdings, Usage};
 pub use manifest::{Entry, Manifest, ManifestError};
 #[cfg(feature = "object")]

@@ -3,7 +3,7 @@
 //! A manifest comes from another machine and says where files are to be written, so it is read with suspicion: no path
 //! may leave the directory, nothing may lie below a file or a link, and no link may lead out, however it is composed.
 
-use crate::content::{Artifact, ContentId, DirectoryRef, FileRef};
+use catena_model::content::{Artifact, ContentId, DirectoryRef, FileRef};
 use std::collections::BTreeMap;
 
 /// The first bytes of every manifest.

@@ -7,12 +7,12 @@
 //!
 //! A manifest is written when everything it names is there. What is read is verified like what comes from agents.
 
-use crate::content::{Artifact, ContentId};
 use crate::error::DataError;
 use crate::holdings::Holdings;
 use crate::outline::BLOCK;
 use crate::source::{FaultKind, Source, SourceError};
 use async_trait::async_trait;
+use catena_model::content::{Artifact, ContentId};
 use http_body_util::BodyExt;
 use object_store::aws::AmazonS3Builder;
 use object_store::client::{

@@ -4,9 +4,9 @@
 //! up to the root they must give the id of the whole, so an outline can be had from anybody and checked before any
 //! data is asked for. A block is then checked alone, in any order, from any source.
 
-use crate::content::ContentId;
 use blake3::Hasher;
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+use catena_model::content::ContentId;
 use std::fs::File;
 use std::io;
 use std::num::NonZero;

@@ -1,10 +1,10 @@
 //! How files leave the holdings for where tasks read them.
 
-use crate::content::{Artifact, FileRef};
 use crate::error::DataError;
 use crate::holdings::Holdings;
 use crate::manifest::Entry;
 use crate::put::duplicate;
+use catena_model::content::{Artifact, FileRef};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::symlink;

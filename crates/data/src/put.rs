@@ -1,12 +1,12 @@
 //! How files come into the holdings from this machine.
 
-use crate::content::{Artifact, ContentId, FileRef};
 use crate::error::DataError;
 use crate::holdings::{Holdings, Unfinished};
 use crate::index::Stamp;
 use crate::manifest::{Entry, Manifest, ManifestError};
 use crate::outline::{BLOCK, Outline, threads};
 use crate::room::Pin;
+use catena_model::content::{Artifact, ContentId, FileRef};
 use rustix::fs::{FallocateFlags, OFlags};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -178,7 +178,11 @@ impl Holdings {
 }
 
 /// Everything below a directory. Files have no ids yet.
-fn walk(directory: &Path, above: &str, entries: &mut BTreeMap<String, Entry>) -> Result<(), DataError> {
+pub(crate) fn walk(
+    directory: &Path,
+    above: &str,
+    entries: &mut BTreeMap<String, Entry>,
+) -> Result<(), DataError> {
     let mut empty = true;
     for entry in fs::read_dir(directory).map_err(DataError::at(directory))? {
         let entry = entry.map_err(DataError::at(directory))?;

@@ -1,8 +1,8 @@
 //! Room: what may be removed, what may not, and what happens when there is none.
 
-use crate::content::{Artifact, ContentId};
 use crate::error::DataError;
 use crate::holdings::{Holdings, Shared, State, Unfinished};
+use catena_model::content::{Artifact, ContentId};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -113,6 +113,11 @@ impl Holdings {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(DataError::at(&path)(e)),
             _ => Ok(self.state().release(name)),
         }
+    }
+
+    /// The names of what is kept.
+    pub fn kept(&self) -> Vec<String> {
+        self.state().kept.keys().cloned().collect()
     }
 
     fn kept_path(&self, name: &str) -> std::path::PathBuf {

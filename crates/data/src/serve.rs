@@ -11,15 +11,16 @@
 //! receiver verifies every block, so nothing is hashed here unless a file looks other than it did, or is doubted.
 
 use crate::bundle;
-use crate::content::ContentId;
 use crate::error::DataError;
 use crate::holdings::Holdings;
 use crate::http::{LONGEST_HEAD, Method, Refusal, Request, Wanted, reason, wanted};
+use catena_model::content::ContentId;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -36,11 +37,19 @@ pub struct ServeOptions {
     pub patience: Duration,
     /// The bytes per second a client must at least take, once its patience is used up.
     pub slowest: u64,
+    /// Where the logs of runs are, if they are served too: `<run>/logs/<log>` below this.
+    pub logs: Option<PathBuf>,
 }
 
 impl Default for ServeOptions {
     fn default() -> Self {
-        Self { token: None, connections: 128, patience: Duration::from_secs(20), slowest: 16 << 10 }
+        Self {
+            token: None,
+            connections: 128,
+            patience: Duration::from_secs(20),
+            slowest: 16 << 10,
+            logs: None,
+        }
     }
 }
 
@@ -280,9 +289,40 @@ impl Connection<'_> {
                 }
                 _ => Ok(Err(unknown)),
             },
+            ["logs", run, log] if reads => self.log(run, log, request),
             ["bundle"] | ["data", ..] => Ok(Err((405, "this cannot be done with it"))),
             _ => Ok(Err(unknown)),
         }
+    }
+
+    /// Sends what there is of a log now. It may still grow.
+    fn log(&mut self, run: &str, log: &str, request: &Request) -> io::Result<Result<(), Refusal>> {
+        let unknown: Refusal = (404, "there is no such log");
+        // Names of logs are numbers: whatever else is asked for is not ours to give.
+        let is_run = !run.is_empty() && run.bytes().all(|b| b.is_ascii_digit());
+        let stem = log.strip_suffix(".out").or_else(|| log.strip_suffix(".err"));
+        let is_log =
+            stem.is_some_and(|s| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
+        let Some(root) = self.shared.options.logs.as_ref().filter(|_| is_run && is_log) else {
+            return Ok(Err(unknown));
+        };
+        let Ok(file) = File::open(root.join(run).join("logs").join(log)) else { return Ok(Err(unknown)) };
+        let size = file.metadata()?.len();
+        let part = match request.range.as_ref().map_or(Wanted::Whole, |r| wanted(r, size)) {
+            Wanted::Whole => 0..size,
+            Wanted::Part(part) => part,
+            Wanted::Nothing => {
+                self.begin(416, &format!("Content-Range: bytes */{size}\r\n"), 0)?;
+                return Ok(Ok(()));
+            }
+        };
+        let about = format!("Content-Range: bytes {}-{}/{size}\r\n", part.start, part.end.saturating_sub(1));
+        let (status, about) = if request.range.is_some() { (206, about.as_str()) } else { (200, "") };
+        self.begin(status, about, part.end - part.start)?;
+        if request.method == Method::Get {
+            self.send(&file, part)?;
+        }
+        Ok(Ok(()))
     }
 
     fn begin(&mut self, status: u16, headers: &str, length: u64) -> io::Result<()> {

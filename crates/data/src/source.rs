@@ -1,6 +1,6 @@
 //! Where content can be had from.
 
-use crate::content::ContentId;
+use catena_model::content::ContentId;
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -47,6 +47,16 @@ pub enum SourceError {
     WholeOnly,
     /// Something else.
     Failed(FaultKind, String),
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("it does not have it"),
+            Self::WholeOnly => f.write_str("it cannot give a part of it"),
+            Self::Failed(_, what) => f.write_str(what),
+        }
+    }
 }
 
 impl From<io::Error> for SourceError {

@@ -1,13 +1,13 @@
 //! Sources that speak HTTP: other agents, and files anywhere on the web.
 
 use crate::bundle;
-use crate::content::{ContentId, FileRef};
 use crate::error::DataError;
 use crate::holdings::Holdings;
 use crate::outline::{Outline, PIECE};
 use crate::room::Pin;
 use crate::source::{FaultKind, Source, SourceError};
 use crate::wire::{self, Wire};
+use catena_model::content::{ContentId, FileRef};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::time::Duration;
@@ -70,6 +70,25 @@ impl AgentSource {
         let wire = Wire::new(&url, patience.stall).filter(|_| plain);
         // An agent that sends us elsewhere is not one.
         Self { url, token: token.map(str::to_owned), patience, client: patience.agent(0), wire }
+    }
+
+    /// A part of a log that the agent has, less if there is no more, and how long the log is if there is some. `None` if
+    /// there is no such log.
+    pub fn log(&self, run: i64, log: &str, part: Range<u64>) -> Result<Option<(Vec<u8>, u64)>, SourceError> {
+        let size = part.end - part.start;
+        match self.get(&format!("/logs/{run}/{log}"), Some(&part), size) {
+            Ok(response) => {
+                let about = response.headers().get(header::CONTENT_RANGE).and_then(|h| h.to_str().ok());
+                let whole = about.and_then(|h| h.rsplit('/').next()?.parse().ok()).unwrap_or(0);
+                let mut content = Vec::new();
+                response.into_body().into_reader().take(size).read_to_end(&mut content)?;
+                Ok(Some((content, whole)))
+            }
+            // It ends before the part begins.
+            Err(SourceError::WholeOnly) => Ok(Some((Vec::new(), 0))),
+            Err(SourceError::Missing) => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 
     fn get(

@@ -155,6 +155,7 @@ pub(crate) fn refused(status: u16) -> Option<SourceError> {
     match status {
         200 | 202 | 206 => None,
         404 | 410 => Some(SourceError::Missing),
+        416 => Some(SourceError::WholeOnly),
         status => Some(SourceError::Failed(FaultKind::Unavailable, format!("it answered {status}"))),
     }
 }

@@ -1,6 +1,7 @@
 //! Process chains: what is scheduled, stored and executed.
 
 use crate::Name;
+use crate::content::{Artifact, ContentId};
 use crate::policy::{RetryPolicy, TimeoutPolicy};
 use crate::quantity::Resources;
 use crate::workflow::Direction;
@@ -31,6 +32,13 @@ pub struct ProcessChain {
     /// That it fails is a result like any other: whoever planned it decides what follows from it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub failure_is_result: bool,
+    /// How long it is from its beginning to the end of the workflow, in milliseconds, as far as is known: among chains
+    /// of one priority the one with the longest way to go comes first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ahead: u64,
+    /// So many agents may execute it at the same time; the first result counts. None means one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub replicas: u32,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -160,6 +168,8 @@ impl ProcessChain {
             retries: None,
             resources: Resources::default(),
             failure_is_result: false,
+            ahead: 0,
+            replicas: 0,
         }
     }
 }
@@ -244,7 +254,8 @@ impl fmt::Display for RunId {
     }
 }
 
-/// One try at a chain. The number is the fencing token: only the newest attempt may commit.
+/// One try at a chain. The number is the fencing token: each is given out once, and only an attempt that somebody is
+/// still believed to be at may commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Attempt {
     /// The chain.
@@ -332,7 +343,115 @@ pub struct TaskResult {
     /// Why it failed, where that is a result.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Box<TaskFailure>>,
+    /// What it has written, by content, where agents have files of their own.
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<Produced>,
 }
+
+/// A file or directory that a task has written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Produced {
+    /// What the run calls it: the path that it would have, did all machines share one file system.
+    #[serde(rename = "n")]
+    pub name: Name,
+    /// What it is.
+    #[serde(rename = "c")]
+    pub artifact: Artifact,
+}
+
+/// Something that a chain reads, and where it can be had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supply {
+    /// What the run calls it. Arguments name it, or something below it if it is a directory.
+    pub name: Name,
+    /// What it is.
+    pub artifact: Artifact,
+    /// Of a directory, the files in it that are read; all of them if none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<String>,
+    /// Who has it, the nearest first.
+    pub sources: Vec<Origin>,
+}
+
+/// Where content can be had.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// From an agent or another machine that serves what it holds.
+    Agent {
+        /// Its name.
+        name: Name,
+        /// Where it serves.
+        address: DataAddress,
+    },
+    /// From the object storage of the cluster.
+    Object,
+}
+
+/// Where a machine serves what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DataAddress {
+    /// The address.
+    pub url: Name,
+    /// What has to be known to be answered.
+    pub token: Name,
+}
+
+/// An agent that another one may give chains to, and how much it has to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Its name.
+    pub agent: Name,
+    /// What it can do.
+    pub capabilities: Vec<Name>,
+    /// How much it can do at once.
+    pub resources: Resources,
+    /// How many chains wait there.
+    pub waiting: usize,
+    /// Whether it could start one more at once.
+    pub is_idle: bool,
+}
+
+impl Neighbour {
+    /// Whether it can execute a chain that requires this.
+    pub fn can(&self, capabilities: &[Name], resources: &Resources) -> bool {
+        capabilities.iter().all(|c| self.capabilities.contains(c)) && self.resources.fits(resources)
+    }
+
+    /// How many chains wait there for each processor.
+    pub fn load(&self) -> f64 {
+        self.waiting as f64 / (self.resources.cpus.max(1) as f64 / 1000.0)
+    }
+}
+
+/// What an attempt is at, as in Table 3 of the paper on ADAGE. Before an agent has it, a chain is *waiting* or *ready*;
+/// it ends as *complete* or *failed*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// An agent has it, and it waits for its turn.
+    Queued,
+    /// What it reads is brought to the agent.
+    StageIn,
+    /// Its tasks are executed.
+    Running,
+    /// What it has written is put where others can have it.
+    StageOut,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Queued => "queued",
+            Self::StageIn => "stage-in",
+            Self::Running => "running",
+            Self::StageOut => "stage-out",
+        })
+    }
+}
+
+/// When an attempt began what, in milliseconds since 1970.
+pub type History = Vec<(Phase, i64)>;
 
 fn once() -> u32 {
     1
@@ -381,6 +500,24 @@ pub enum Outcome {
     Cancelled(Box<TaskFailure>),
     /// The agent stopped before the end; the chain can run elsewhere.
     Interrupted,
+    /// What it reads could not be brought to the agent.
+    Unsupplied(Box<Unsupplied>),
+}
+
+/// Why something that a chain reads could not be brought to an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsupplied {
+    /// What happened, in one sentence.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default)]
+    pub help: Option<String>,
+    /// Who does not have what they were believed to have, and what that is.
+    #[serde(default)]
+    pub gone: Vec<(Name, ContentId)>,
+    /// The agent has no room for it, and waiting will not help.
+    #[serde(default)]
+    pub no_room: bool,
 }
 
 /// Where the chains of a run live on this agent.
@@ -406,9 +543,12 @@ pub struct RunContext {
 
 impl AgentEvent {
     /// The attempt it is about.
-    pub fn attempt(&self) -> Attempt {
+    pub fn attempt(&self) -> Option<Attempt> {
         match self {
-            Self::TaskStarted { attempt, .. } | Self::Ended { attempt, .. } => *attempt,
+            Self::TaskStarted { attempt, .. } | Self::Phase { attempt, .. } | Self::Ended { attempt, .. } => {
+                Some(*attempt)
+            }
+            Self::Holdings { .. } | Self::Notice { .. } => None,
         }
     }
 }
@@ -427,6 +567,35 @@ pub enum AgentEvent {
         /// Why it has to run.
         reason: Option<String>,
     },
+    /// An attempt goes on with something else.
+    Phase {
+        /// The attempt.
+        attempt: Attempt,
+        /// What it is at now.
+        phase: Phase,
+        /// Since when, in milliseconds since 1970.
+        at: i64,
+    },
+    /// The agent holds content that it did not hold, or does not hold it any more.
+    Holdings {
+        /// What is new, with whether it stays until somebody says otherwise.
+        holds: Vec<(ContentId, bool)>,
+        /// What is gone.
+        lost: Vec<ContentId>,
+        /// What others were believed to hold and do not.
+        gone: Vec<(Name, ContentId)>,
+        /// The bytes that came from others, and how long that took, in milliseconds.
+        moved: (u64, f64),
+        /// It begins to say everything that it holds: what was said before does not count.
+        anew: bool,
+    },
+    /// Something that people should know, and that was mended without them.
+    Notice {
+        /// The run that has met it.
+        run: RunId,
+        /// What happened.
+        message: String,
+    },
     /// An attempt has ended.
     Ended {
         /// The attempt.
@@ -439,5 +608,8 @@ pub enum AgentEvent {
         ended: i64,
         /// How long it took by the monotonic clock, in milliseconds.
         millis: f64,
+        /// When it began what, where that was more than to execute tasks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        history: History,
     },
 }

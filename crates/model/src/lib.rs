@@ -4,10 +4,12 @@
 //! - [`Workflow`] and its parts are what both spellings, all importers and the workbench produce.
 //! - [`expand_macros`] replaces include actions; [`validate_workflow`] checks the result of a load.
 //! - [`dagman`] reads DAGMan files; [`import`] the shapes of other systems' workflows.
-//! - [`chain`] has process chains, the unit that is scheduled, stored and executed.
+//! - [`chain`] has process chains, the unit that is scheduled, stored and executed; [`content`] names files by what is
+//!   in them.
 
 pub mod chain;
 mod condition;
+pub mod content;
 mod convert;
 pub mod dagman;
 mod diag;

@@ -9,9 +9,16 @@ use std::str::FromStr;
 pub struct ContentId([u8; 32]);
 
 /// A text that is not the name of any content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a content id has 64 lower-case hexadecimal digits")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAnId;
+
+impl fmt::Display for NotAnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a content id has 64 lower-case hexadecimal digits")
+    }
+}
+
+impl std::error::Error for NotAnId {}
 
 impl ContentId {
     /// The id of content that is in memory.
@@ -88,7 +95,7 @@ pub struct FileRef {
 /// A directory with everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DirectoryRef {
-    /// The id of its [manifest](crate::Manifest).
+    /// The id of its manifest, which says what is in it.
     pub id: ContentId,
     /// The bytes of the manifest.
     pub size: u64,
