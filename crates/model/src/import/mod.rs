@@ -3,6 +3,7 @@
 //! - [`read_dax`], [`read_pegasus`] and [`read_wfformat`] take a text and give a [`Trace`], or say what is wrong as
 //!   `line:column: what, and what to do`.
 //! - [`write_dax`] and [`write_wfformat`] write one; what is written and read again is the same.
+//! - [`StandIn`] is one that can be run, without the programs and data it was recorded with.
 //!
 //! Records are taken as they are where that makes sense: a negative runtime, which clocks that are set back leave behind,
 //! counts as none, and the sign of a size does not count. What is no number or beyond all reason is refused.
@@ -13,6 +14,7 @@ mod export;
 mod order;
 mod pegasus;
 mod place;
+mod stand_in;
 mod wfformat;
 
 use crate::Name;
@@ -20,6 +22,7 @@ use crate::Name;
 pub use dax::read_dax;
 pub use export::{write_dax, write_wfformat};
 pub use pegasus::read_pegasus;
+pub use stand_in::{StandIn, StandInFile};
 pub use wfformat::read_wfformat;
 
 /// A recorded workflow.
