@@ -4,6 +4,7 @@
 //! - [`Planner::new`] starts planning; [`Planner::next_chain`] gives what can run now.
 //! - [`Planner::chain_succeeded`] takes results in and makes more chains possible.
 //! - [`DagPlan`] does the same for DAGMan files, whose nodes have scripts, retries and limits.
+//! - [`Paths`] say how long it is from each action to the end of the workflow.
 //! - [`prio_order`] and its like say which of the jobs of a [`Dag`] should come first.
 //!
 //! Planning is deterministic: the same results in the same order, taken in between the same chains, give
@@ -12,6 +13,8 @@
 
 mod dagman;
 mod graph;
+mod lifetimes;
+mod paths;
 mod planner;
 mod prio;
 mod program;
@@ -22,6 +25,7 @@ pub use dagman::{
     REMOVED, Submitter, dag_of, rescue_text,
 };
 pub use graph::{Cycle, Dag};
+pub use paths::Paths;
 pub use planner::{ChainPolicy, Order, PlanCounts, PlanError, PlanOptions, Planner};
 pub use prio::{auto_order, eligible, eligible_gain, fifo_order, prio_order};
 pub use program::{Program, ProgramError};

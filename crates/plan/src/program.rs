@@ -43,6 +43,13 @@ pub(crate) struct Body {
     parent: Option<(usize, u32)>,
 }
 
+impl Body {
+    /// The body around this one.
+    pub(crate) fn parent(&self) -> Option<usize> {
+        self.parent.map(|(body, _)| body)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum ActionTemplate {
     Execute(ExecuteTemplate),
@@ -202,7 +209,7 @@ impl Program {
     pub(crate) fn places(&self, order: Order) -> Vec<u32> {
         let dag = match order {
             Order::Fifo => return Vec::new(),
-            Order::Prio | Order::Auto => self.dag(),
+            Order::Prio | Order::Auto => self.dag(0),
         };
         let jobs = if order == Order::Prio { prio_order(&dag) } else { auto_order(&dag) };
         let mut places = vec![0; jobs.len()];
@@ -212,10 +219,10 @@ impl Program {
         places
     }
 
-    /// Which action of the workflow waits for which. A loop is one action.
-    fn dag(&self) -> Dag {
-        let actions = &self.bodies[0].actions;
-        let mut producers = vec![u32::MAX; self.bodies[0].locals.len()];
+    /// Which action of a body waits for which. A loop is one action.
+    pub(crate) fn dag(&self, body: usize) -> Dag {
+        let actions = &self.bodies[body].actions;
+        let mut producers = vec![u32::MAX; self.bodies[body].locals.len()];
         for (number, action) in (0..).zip(actions) {
             let outputs: Vec<u32> = match action {
                 ActionTemplate::Execute(t) => t.outputs.iter().map(|o| o.slot).collect(),
@@ -241,7 +248,7 @@ impl Program {
         Dag::new(actions.len(), &arcs).unwrap_or_default()
     }
 
-    /// What an action so many scopes down needs of the outermost scope.
+    /// What an action so many scopes down needs of the scope above all these.
     fn needs(&self, action: &ActionTemplate, depth: u32, say: &mut dyn FnMut(Need)) {
         let source = |source: &Source, depth: u32, say: &mut dyn FnMut(Need)| {
             if let Source::Local { up, slot } = source

@@ -39,6 +39,8 @@ impl Planner {
             retries: self.program.chain_retries,
             resources: chain.resources.unwrap_or_default(),
             failure_is_result: false,
+            ahead: 0,
+            replicas: chain.replicas,
         })
     }
 
@@ -249,6 +251,8 @@ impl Planner {
                 .cloned()
                 .collect::<Vec<_>>(),
         );
+        let replicas = template.options.as_ref().and_then(|o| o.replicas);
+        chain.replicas = chain.replicas.max(replicas.filter(|n| *n > 1).unwrap_or(0));
         chain.resources = Some(match chain.resources.take() {
             None => (*template.resources).clone(),
             Some(r) => r.max(&template.resources),
@@ -361,6 +365,8 @@ struct Builder {
     tasks: Vec<u32>,
     capabilities: Vec<Name>,
     resources: Option<Resources>,
+    /// The most that any of its tasks asks for.
+    replicas: u32,
     /// What its tasks will produce, by variable.
     values: HashMap<u32, Name>,
     directories: Vec<u32>,

@@ -20,6 +20,8 @@ mod properties;
 mod scopes;
 mod values;
 
+use crate::lifetimes::Lifetimes;
+use crate::paths::Paths;
 use crate::program::{ForTemplate, Program};
 use crate::value::Slot;
 use catena_model::chain::ProcessChain;
@@ -122,8 +124,9 @@ pub struct Planner {
     places: Vec<u32>,
     /// Actions that can be executed: their place, when they were created, and which they are.
     ready: BinaryHeap<Reverse<(u32, u32, u32)>>,
-    /// The place of the chain that was made last.
+    /// The place of the chain that was made last, and the body and action it begins with.
     last_place: u32,
+    last_action: (u32, u32),
     dirty_loops: BinaryHeap<Reverse<u32>>,
     /// Loops with elements that no iteration was started for: turns they had, age, index.
     deferred_loops: BinaryHeap<Reverse<(u32, u32, u32)>>,
@@ -133,6 +136,12 @@ pub struct Planner {
     chain_count: u64,
     /// The tasks of chains that have not succeeded yet.
     chains: HashMap<u64, Box<[u32]>>,
+    /// Until when files are needed, if somebody wants to know.
+    lifetimes: Option<Lifetimes>,
+    /// How often variables will still be read, once they have been read.
+    unread: HashMap<u32, u32>,
+    /// Files that nobody will read any more.
+    released: Vec<String>,
     counts: PlanCounts,
     failure: Option<PlanError>,
 }
@@ -286,12 +295,16 @@ impl Planner {
             places,
             ready: BinaryHeap::new(),
             last_place: 0,
+            last_action: (0, 0),
             dirty_loops: BinaryHeap::new(),
             deferred_loops: BinaryHeap::new(),
             directories: HashMap::new(),
             next_id: 0,
             chain_count: 0,
             chains: HashMap::new(),
+            lifetimes: None,
+            unread: HashMap::new(),
+            released: Vec::new(),
             counts: PlanCounts::default(),
             failure: None,
         };
@@ -323,6 +336,36 @@ impl Planner {
         Some(f64::from(self.last_place) / last.max(1) as f64)
     }
 
+    /// How long it is from the beginning of the chain that was made last to the end of the workflow.
+    pub fn ahead(&self, paths: &Paths) -> f64 {
+        paths.from(self.last_action.0, self.last_action.1).unwrap_or(0.0)
+    }
+
+    /// All ways to the end of the workflow, see [`Program::paths`].
+    pub fn paths(&self, time: &dyn Fn(&Name) -> f64) -> Paths {
+        self.program.paths(time)
+    }
+
+    /// From now on it is noted which files nobody will read any more.
+    pub fn track_files(&mut self) {
+        self.lifetimes = Some(self.program.lifetimes());
+    }
+
+    /// Files that nobody will read any more, since the last call.
+    pub fn take_released(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.released)
+    }
+
+    /// The services of the tasks of a chain that has not succeeded yet.
+    pub fn services(&self, chain: u64) -> Vec<Name> {
+        let tasks = self.chains.get(&chain).map(|t| &t[..]).unwrap_or_default();
+        let template = |t: &u32| {
+            let template = Self::task_template(&self.program, &self.scopes, &self.instances[*t as usize])?;
+            Some(self.program.services[template.service].service.id.clone())
+        };
+        tasks.iter().filter_map(template).collect()
+    }
+
     /// The next chain that can be executed with what is known now.
     pub fn next_chain(&mut self) -> Result<Option<ProcessChain>, PlanError> {
         if let Some(failure) = &self.failure {
@@ -330,6 +373,8 @@ impl Planner {
         }
         let Some(Reverse((place, _, instance))) = self.ready.pop() else { return Ok(None) };
         self.last_place = place;
+        let Instance { scope, action, .. } = self.instances[instance as usize];
+        self.last_action = (self.scopes[scope as usize].body, action);
         match self.build_chain(instance) {
             Ok(chain) => {
                 self.settle();

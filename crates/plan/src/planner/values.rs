@@ -1,6 +1,7 @@
 //! What variables hold, and whom a new value sets going.
 
 use super::{NONE, Planner, State, Waiter};
+use crate::lifetimes::Lifetime;
 use crate::program::{ConditionTemplate, Source};
 use crate::value::{Slot, list_element, list_length, text_values};
 use catena_model::{Name, Value};
@@ -71,6 +72,7 @@ impl Planner {
                 self.count_down(dependent);
             }
         }
+        self.release(instance);
         let this = &mut self.scopes[scope as usize];
         this.open -= 1;
         let (parent, open) = (this.in_loop, this.open);
@@ -82,6 +84,40 @@ impl Planner {
             l.open_children -= 1;
             if l.open_children == 0 {
                 self.dirty_loops.push(Reverse(parent));
+            }
+        }
+    }
+
+    /// Notes the files that nobody will read any more, now that a task has been executed.
+    fn release(&mut self, instance: u32) {
+        if self.lifetimes.is_none() {
+            return;
+        }
+        let program = self.program.clone();
+        let Some(template) = Self::task_template(&program, &self.scopes, &self.instances[instance as usize])
+        else {
+            return;
+        };
+        let scope_index = self.instances[instance as usize].scope;
+        for input in &template.inputs {
+            let Source::Local { up: 0, slot } = input.source else { continue };
+            let scope = &self.scopes[scope_index as usize];
+            let lifetime = self.lifetimes.as_ref().and_then(|l| l.of(scope.body, slot));
+            let Some(Lifetime { reads, collected_by, .. }) = lifetime else { continue };
+            let left = self.unread.entry(scope.first_var + slot).or_insert(reads);
+            *left -= 1;
+            if *left > 0 {
+                continue;
+            }
+            self.unread.remove(&(scope.first_var + slot));
+            // Other tasks of a loop may still read what it has collected.
+            let is_over = collected_by.is_none_or(|action| {
+                let l = self.instances[(scope.first_instance + action) as usize].loop_index;
+                l != NONE && self.loops[l as usize].open_children == 0
+            });
+            if is_over {
+                let files = self.texts(&input.source, scope_index).unwrap_or_default();
+                self.released.extend(files);
             }
         }
     }
