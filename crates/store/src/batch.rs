@@ -1,7 +1,7 @@
 //! Changes that belong together.
 
 use catena_model::Name;
-use catena_model::chain::{Attempt, ChainState, RunId};
+use catena_model::chain::{Attempt, ChainKey, ChainState, History, Produced, RunId};
 
 /// Changes applied in one transaction, in the order of the fields.
 #[derive(Clone, Debug, Default)]
@@ -16,10 +16,16 @@ pub struct Batch {
     pub chains: Vec<NewChains>,
     /// Chains that were given to agents by the only one who gives any.
     pub starts: Vec<Start>,
+    /// Attempts that go from one agent to another before they have started.
+    pub gifts: Vec<Gift>,
     /// Chains to give to agents, where several schedulers compete for them.
     pub claims: Vec<Claim>,
-    /// Who asks, where several instances share the store: it plans only runs that it controls and claims
-    /// only for agents that it looks after.
+    /// Certain chains to give to agents, where it matters which agent gets which.
+    pub picks: Vec<Pick>,
+    /// Chains that one more agent should execute.
+    pub copies: Vec<Pick>,
+    /// Who asks, where several instances share the store: it plans only runs that it controls, and claims, picks and
+    /// copies only for agents that it looks after.
     pub instance: Option<Name>,
 }
 
@@ -31,7 +37,10 @@ impl Batch {
             && self.feeds.is_empty()
             && self.chains.is_empty()
             && self.starts.is_empty()
+            && self.gifts.is_empty()
             && self.claims.is_empty()
+            && self.picks.is_empty()
+            && self.copies.is_empty()
     }
 
     /// The runs whose plan changes.
@@ -40,7 +49,8 @@ impl Batch {
     }
 }
 
-/// The end of an attempt. Ignored unless the attempt is the newest one and still running.
+/// The end of an attempt. Ignored unless the attempt is live: the newest one or one that goes on beside it, of a chain
+/// that still runs. The first success counts, and with a final state all other attempts are over.
 #[derive(Clone, Debug)]
 pub struct Finish {
     /// Which attempt.
@@ -51,13 +61,19 @@ pub struct Finish {
     pub started: i64,
     /// When it ended.
     pub ended: i64,
-    /// The result of a success.
+    /// The result of a success, or of a failure where that is one. If the chain has succeeded before, the result of
+    /// then stays.
     pub result: Vec<u8>,
     /// What happened in a failure, as JSON.
     pub error: Option<String>,
+    /// What it has written: noted as files of the run that its agent keeps, if the end counts.
+    pub files: Vec<Produced>,
+    /// When the attempt began what, if that is known.
+    pub history: History,
 }
 
-/// A chain goes back to the queue. Ignored unless the attempt is the newest one and still running.
+/// A chain goes back to the queue, unless others still execute it: then only this attempt is over. Ignored unless the
+/// attempt is live. With a time before which it must not be given away the chain is paused until then.
 #[derive(Clone, Debug)]
 pub struct Requeue {
     /// Which attempt ends here.
@@ -116,6 +132,30 @@ pub struct Start {
     pub now: i64,
 }
 
+/// An attempt that has not started goes to another agent. Ignored unless `from` has it, or if `to` executes the chain
+/// already.
+#[derive(Clone, Debug)]
+pub struct Gift {
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Who had it.
+    pub from: Name,
+    /// Who gets it.
+    pub to: Name,
+}
+
+/// Give certain chains to an agent: as [`Batch::picks`] those of them that are registered, as [`Batch::copies`] those
+/// that other agents have and this one does not. Chains of runs that are held or cancelled are left alone.
+#[derive(Clone, Debug)]
+pub struct Pick {
+    /// The chains.
+    pub chains: Vec<ChainKey>,
+    /// The agent.
+    pub agent: Name,
+    /// The time now.
+    pub now: i64,
+}
+
 /// Give up to `limit` registered chains of a class to an agent, highest rank first.
 #[derive(Clone, Debug)]
 pub struct Claim {
@@ -136,8 +176,14 @@ pub struct Applied {
     pub finished: Vec<bool>,
     /// For each requeue whether it counted.
     pub requeued: Vec<bool>,
+    /// For each gift whether it counted.
+    pub given: Vec<bool>,
     /// For each claim what was claimed, highest rank first.
     pub claimed: Vec<Vec<Claimed>>,
+    /// For each pick what was picked, highest rank first.
+    pub picked: Vec<Vec<Claimed>>,
+    /// For each copy what is executed once more, highest rank first.
+    pub copied: Vec<Vec<Claimed>>,
 }
 
 /// A chain that was given to an agent.

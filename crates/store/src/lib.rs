@@ -2,10 +2,12 @@
 //!
 //! - [`Store`] is the one interface; [`SqliteStore`] implements it in a file, [`PostgresStore`] in a database
 //!   that many instances share. [`Members`] is the part about who shares it.
+//! - [`Catalogue`] knows which files there are and who has them.
 //! - Everything that changes together is one [`Batch`], applied in one transaction.
 //! - The [`contract`] module has the tests every implementation must pass.
 
 mod batch;
+mod catalogue;
 pub mod contract;
 mod error;
 mod members;
@@ -13,7 +15,10 @@ mod postgres;
 mod record;
 mod sqlite;
 
-pub use batch::{Applied, Batch, Claim, Claimed, Feed, Finish, NewChain, NewChains, Requeue, Start};
+pub use batch::{
+    Applied, Batch, Claim, Claimed, Feed, Finish, Gift, NewChain, NewChains, Pick, Requeue, Start,
+};
+pub use catalogue::{Catalogue, FileRecord, Holder, HoldingChange, Home};
 pub use error::StoreError;
 pub use members::{AgentRecord, Instance, Machine, MachineState, Members, Token};
 pub use postgres::PostgresStore;
@@ -29,7 +34,7 @@ use catena_model::chain::{ChainKey, ChainState, RunId};
 
 /// The truth about runs and chains.
 #[async_trait]
-pub trait Store: Members {
+pub trait Store: Members + Catalogue {
     /// Adds a run.
     async fn create_run(&self, run: &NewRun) -> Result<RunId, StoreError>;
     /// The run with this number.
@@ -65,7 +70,13 @@ pub trait Store: Members {
     async fn chains(&self, run: RunId, filter: &ChainFilter) -> Result<Vec<ChainRecord>, StoreError>;
     /// One chain with its payload and result.
     async fn chain(&self, key: ChainKey) -> Result<Option<ChainRecord>, StoreError>;
-    /// The chains that some agents have, with their payload.
+    /// Up to `limit` chains that wait for an agent, of runs that are neither held nor cancelled, highest rank first;
+    /// with their class and rank but without their payload.
+    async fn registered(&self, limit: usize) -> Result<Vec<ChainRecord>, StoreError>;
+    /// The payloads of some chains, in any order.
+    async fn payloads(&self, chains: &[ChainKey]) -> Result<Vec<(ChainKey, Vec<u8>)>, StoreError>;
+    /// The chains that some agents have, with their payload; also those that others execute too. Number, agent and
+    /// start are those of the attempt.
     async fn chains_of(&self, agents: &[Name]) -> Result<Vec<ChainRecord>, StoreError>;
     /// The results of a run in the order in which they were used.
     async fn feeds(&self, run: RunId) -> Result<Vec<FeedRecord>, StoreError>;
@@ -78,7 +89,8 @@ pub trait Store: Members {
     /// Makes chains of a run that were given to an agent available again, after the agent was lost.
     async fn release_running(&self, run: RunId) -> Result<u64, StoreError>;
     /// Makes the chains of a lost agent available again and returns them. A chain that has lost `limit` agents
-    /// is given up, with `error`: it may be what kills them.
+    /// is given up, with `error`: it may be what kills them. Where others execute a chain too, nothing is lost but
+    /// the attempt.
     async fn release_agent(
         &self,
         agent: &Name,
@@ -86,7 +98,7 @@ pub trait Store: Members {
         error: &str,
         now: i64,
     ) -> Result<Vec<ChainRecord>, StoreError>;
-    /// Makes failed and cancelled chains of a run available again.
+    /// Makes failed and cancelled chains of a run available again. What came of their failures is forgotten.
     async fn retry_failed(&self, run: RunId) -> Result<u64, StoreError>;
     /// Moves all chains of a run from one state to another; both are states without an agent.
     async fn move_chains(&self, run: RunId, from: ChainState, to: ChainState) -> Result<u64, StoreError>;

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use async_trait::async_trait;
+use catena_model::chain::DataAddress;
 use catena_model::{Name, Resources};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,14 @@ pub struct AgentRecord {
     pub joined: i64,
     /// When it was last heard of.
     pub seen: i64,
+    /// Where it serves the files that it has, if it does. Not shown to users: who knows it can read them.
+    #[serde(skip)]
+    pub data: Option<DataAddress>,
+}
+
+/// Where an agent serves, as it is kept.
+pub(crate) fn data_text(agent: &AgentRecord) -> Option<String> {
+    agent.data.as_ref().and_then(|d| serde_json::to_string(d).ok())
 }
 
 /// A machine that the fleet has asked a provider for.

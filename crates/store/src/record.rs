@@ -1,7 +1,7 @@
 //! What is kept about runs and chains.
 
 use catena_model::Name;
-use catena_model::chain::{ChainKey, ChainState, RunId};
+use catena_model::chain::{ChainKey, ChainState, History, Produced, RunId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -21,6 +21,8 @@ pub struct NewRun {
     pub created: i64,
     /// Higher ones come first.
     pub priority: i32,
+    /// Files that come with it, where agents have files of their own.
+    pub files: Vec<Produced>,
 }
 
 /// The columns of a run that its record has.
@@ -229,6 +231,8 @@ pub struct ChainRecord {
     pub ended: Option<i64>,
     /// The earliest time of the next attempt.
     pub not_before: i64,
+    /// When the attempt that ended it began what, if that is known.
+    pub history: History,
     /// The chain itself; empty unless asked for.
     pub payload: Vec<u8>,
     /// Its result; empty unless asked for or if there is none.
@@ -286,6 +290,16 @@ pub struct FailedAttempt {
 /// order of two chains never changes, so it can be kept in an index, and nothing waits for ever.
 pub fn rank(priority: i32, registered: i64, aging: Duration) -> i64 {
     i64::from(priority) * (aging.as_millis() as i64) - registered
+}
+
+/// A history as it is kept: most chains have none.
+pub(crate) fn history_text(history: &History) -> Option<String> {
+    (!history.is_empty()).then(|| serde_json::to_string(history).unwrap_or_default())
+}
+
+/// The history that was kept as a text.
+pub(crate) fn read_history(text: Option<&str>) -> History {
+    text.and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default()
 }
 
 /// The id of a chain in a store: run * 2^32 + number within the run.

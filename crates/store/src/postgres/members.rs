@@ -2,7 +2,7 @@
 
 use super::PostgresStore;
 use crate::error::StoreError;
-use crate::members::{AgentRecord, Instance, Machine, MachineState, Members, Token};
+use crate::members::{AgentRecord, Instance, Machine, MachineState, Members, Token, data_text};
 use async_trait::async_trait;
 use catena_model::Name;
 use tokio_postgres::Row;
@@ -20,6 +20,7 @@ fn read_instance(row: &Row) -> Instance {
 fn read_agent(row: &Row) -> AgentRecord {
     let capabilities: String = row.get("capabilities");
     let resources: String = row.get("resources");
+    let data: Option<&str> = row.get("data");
     AgentRecord {
         id: row.get::<_, String>("id").into(),
         incarnation: row.get::<_, i64>("incarnation") as u64,
@@ -28,6 +29,7 @@ fn read_agent(row: &Row) -> AgentRecord {
         scheduler: row.get::<_, Option<String>>("scheduler").map(Into::into),
         joined: row.get("joined"),
         seen: row.get("seen"),
+        data: data.and_then(|d| serde_json::from_str(d).ok()),
     }
 }
 
@@ -87,10 +89,10 @@ impl Members for PostgresStore {
 
     async fn adopt_agent(&self, a: &AgentRecord, now: i64) -> Result<Option<u64>, StoreError> {
         let sql = "WITH before AS (SELECT incarnation FROM agent WHERE id = $1)
-                   INSERT INTO agent AS a (id, incarnation, capabilities, resources, scheduler, joined, seen)
-                   VALUES ($1, $2, $3, $4, $5, $6, $6)
+                   INSERT INTO agent AS a (id, incarnation, capabilities, resources, scheduler, joined, seen, data)
+                   VALUES ($1, $2, $3, $4, $5, $6, $6, $7)
                    ON CONFLICT (id) DO UPDATE SET incarnation = $2, capabilities = $3, resources = $4, scheduler = $5,
-                       joined = CASE WHEN a.incarnation = $2 THEN a.joined ELSE $6 END, seen = $6
+                       data = $7, joined = CASE WHEN a.incarnation = $2 THEN a.joined ELSE $6 END, seen = $6
                    WHERE a.scheduler IS NULL OR a.scheduler = $5
                        OR a.scheduler NOT IN (SELECT id FROM instance WHERE until > $6)
                    RETURNING coalesce((SELECT incarnation FROM before), $2)";
@@ -99,18 +101,24 @@ impl Members for PostgresStore {
         let incarnation = a.incarnation as i64;
         let scheduler = a.scheduler.as_deref();
         let rows = self
-            .rows(sql, &[&a.id.as_str(), &incarnation, &capabilities, &resources, &scheduler, &now])
+            .rows(
+                sql,
+                &[&a.id.as_str(), &incarnation, &capabilities, &resources, &scheduler, &now, &data_text(a)],
+            )
             .await?;
         Ok(rows.first().map(|r| r.get::<_, i64>(0) as u64))
     }
 
     async fn greet_agent(&self, a: &AgentRecord, now: i64) -> Result<(), StoreError> {
-        let sql = "INSERT INTO agent AS a (id, incarnation, capabilities, resources, joined, seen)
-                   VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (id) DO UPDATE SET seen = $5 WHERE a.incarnation = $2";
+        let sql = "INSERT INTO agent AS a (id, incarnation, capabilities, resources, joined, seen, data)
+                   VALUES ($1, $2, $3, $4, $5, $5, $6)
+                   ON CONFLICT (id) DO UPDATE SET seen = $5, data = coalesce($6, a.data) WHERE a.incarnation = $2";
         let capabilities = serde_json::to_string(&a.capabilities).unwrap_or_default();
         let resources = serde_json::to_string(&a.resources).unwrap_or_default();
         let incarnation = a.incarnation as i64;
-        self.change(sql, &[&a.id.as_str(), &incarnation, &capabilities, &resources, &now]).await.map(|_| ())
+        self.change(sql, &[&a.id.as_str(), &incarnation, &capabilities, &resources, &now, &data_text(a)])
+            .await
+            .map(|_| ())
     }
 
     async fn adopt_orphans(&self, scheduler: &Name, now: i64) -> Result<Vec<AgentRecord>, StoreError> {
@@ -136,7 +144,8 @@ impl Members for PostgresStore {
     }
 
     async fn remove_agent(&self, agent: &Name, incarnation: u64) -> Result<(), StoreError> {
-        let sql = "DELETE FROM agent WHERE id = $1 AND incarnation = $2";
+        let sql = "WITH gone AS (DELETE FROM agent WHERE id = $1 AND incarnation = $2 RETURNING id)
+                   DELETE FROM holder WHERE agent IN (SELECT id FROM gone)";
         self.change(sql, &[&agent.as_str(), &(incarnation as i64)]).await.map(|_| ())
     }
 

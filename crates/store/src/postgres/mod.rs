@@ -5,6 +5,10 @@
 //! that are summed up, for the same reason.
 
 mod apply;
+mod catalogue;
+mod chains;
+mod end;
+mod give;
 mod members;
 mod tls;
 
@@ -18,6 +22,7 @@ use crate::{Members, Store};
 use async_trait::async_trait;
 use catena_model::Name;
 use catena_model::chain::{ChainKey, ChainState, RunId};
+use chains::{WAITING, state};
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,7 +34,10 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Row};
 
 /// Each entry brings a database from one format to the next.
-const MIGRATIONS: [&str; 1] = [include_str!("format1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("format1.sql"), include_str!("format2.sql")];
+/// Statements are short and follow an index, often one that has the order they ask for. As long as statistics lag
+/// behind, which they do when chains come and go by the hundred thousand, the planner would rather collect and sort.
+const PLANS: &str = "-c enable_bitmapscan=off -c jit=off";
 /// How many connections an instance uses at most.
 const CONNECTIONS: usize = 8;
 /// How long to wait for a connection, and for an answer of the network below it.
@@ -56,7 +64,7 @@ impl PostgresStore {
         })?;
         let options = config.get_options().map(|o| format!("{o} ")).unwrap_or_default();
         config
-            .options(format!("{options}-c search_path=catena -c statement_timeout=60000"))
+            .options(format!("{options}-c search_path=catena -c statement_timeout=60000 {PLANS}"))
             .application_name("catena")
             .connect_timeout(PATIENCE)
             .keepalives_idle(PATIENCE)
@@ -219,33 +227,6 @@ fn read_run(row: &Row) -> Run {
     }
 }
 
-fn state(code: i16) -> ChainState {
-    ChainState::from_code(code.into()).unwrap_or(ChainState::Failed)
-}
-
-fn code(state: ChainState) -> i16 {
-    state.code() as i16
-}
-
-fn read_chain(row: &Row) -> ChainRecord {
-    ChainRecord {
-        key: key(row.get("id")),
-        state: state(row.get("state")),
-        attempt: row.get::<_, i32>("attempt") as u32,
-        class: row.get::<_, String>("class_key").into(),
-        priority: row.get("priority"),
-        rank: row.get("rank"),
-        losses: row.get::<_, i32>("losses") as u32,
-        failures: row.get::<_, i32>("failures") as u32,
-        agent: row.get::<_, Option<String>>("agent").map(Into::into),
-        started: row.get("started"),
-        ended: row.get("ended"),
-        not_before: row.get("not_before"),
-        payload: row.get::<_, Option<Vec<u8>>>("payload").unwrap_or_default(),
-        result: row.get::<_, Option<Vec<u8>>>("outcome").unwrap_or_default(),
-    }
-}
-
 /// Follows a common table expression `moved (id, class, old, new)` and keeps the counts true.
 const COUNT: &str = "counted AS (
     INSERT INTO class_count
@@ -258,21 +239,18 @@ impl Store for PostgresStore {
         let sql = "INSERT INTO run (name, source, fingerprint, definition, state, created, priority)
                    VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";
         let state = RunState::Running.code();
-        let rows = self
-            .rows(
-                sql,
-                &[
-                    &run.name,
-                    &run.source,
-                    &run.fingerprint,
-                    &run.definition,
-                    &state,
-                    &run.created,
-                    &run.priority,
-                ],
-            )
-            .await?;
-        rows.first().map(|r| RunId(r.get(0))).ok_or_else(|| self.unavailable("no answer".to_owned()))
+        let values: [&(dyn ToSql + Sync); 7] =
+            [&run.name, &run.source, &run.fingerprint, &run.definition, &state, &run.created, &run.priority];
+        let mut client = self.client().await?;
+        let create = async {
+            let tx = client.transaction().await?;
+            let id = RunId(tx.query_one(&tx.prepare_cached(sql).await?, &values).await?.get(0));
+            // Nobody may plan the run before its files are known.
+            catalogue::put_with_run(&tx, id, &run.files).await?;
+            tx.commit().await?;
+            Ok(id)
+        };
+        create.await.map_err(|e| self.error(&e))
     }
 
     async fn run(&self, id: RunId) -> Result<Option<Run>, StoreError> {
@@ -326,7 +304,9 @@ impl Store for PostgresStore {
                    b AS (DELETE FROM payload WHERE id BETWEEN $2 AND $3),
                    c AS (DELETE FROM result WHERE id BETWEEN $2 AND $3),
                    d AS (DELETE FROM failed_attempt WHERE id BETWEEN $2 AND $3),
-                   e AS (DELETE FROM class_count WHERE run = $1)
+                   e AS (DELETE FROM class_count WHERE run = $1),
+                   f AS (DELETE FROM copy WHERE id BETWEEN $2 AND $3),
+                   g AS (DELETE FROM file WHERE run = $1)
                    DELETE FROM run WHERE id = $1";
         self.change(sql, &[&run.0, &first, &last]).await.map(|_| ())
     }
@@ -396,54 +376,41 @@ impl Store for PostgresStore {
             );
             self.rows(&wake, &[&now]).await?;
         }
-        // The chains with a class that wait are found by jumping from class to class in the index.
-        let sql = "WITH RECURSIVE waiting (class) AS (
-                       (SELECT class FROM chain WHERE state = 0 ORDER BY class LIMIT 1)
-                       UNION ALL SELECT (SELECT class FROM chain WHERE state = 0 AND class > waiting.class
-                                         ORDER BY class LIMIT 1) FROM waiting WHERE waiting.class IS NOT NULL),
-                   counts AS (SELECT class, sum(count)::bigint AS n FROM class_count WHERE state = 0 GROUP BY class)
-                   SELECT class.key, greatest(counts.n, 1),
-                       (SELECT rank FROM chain WHERE state = 0 AND chain.class = class.id ORDER BY rank DESC, id LIMIT 1)
-                   FROM waiting JOIN class ON class.id = waiting.class LEFT JOIN counts ON counts.class = class.id";
+        let sql = format!(
+            "WITH RECURSIVE {WAITING},
+             counts AS (SELECT class, sum(count)::bigint AS n FROM class_count WHERE state = 0 GROUP BY class)
+             SELECT class.key, greatest(counts.n, 1),
+                 (SELECT rank FROM chain WHERE state = 0 AND chain.class = class.id ORDER BY rank DESC, id LIMIT 1)
+             FROM waiting JOIN class ON class.id = waiting.class LEFT JOIN counts ON counts.class = class.id"
+        );
         let read = |row: &Row| WaitingClass {
             class: row.get::<_, String>(0).into(),
             count: row.get::<_, Option<i64>>(1).unwrap_or(1) as u64,
             rank: row.get::<_, Option<i64>>(2).unwrap_or(0),
         };
-        Ok(self.rows(sql, &[]).await?.iter().map(read).collect())
+        Ok(self.rows(&sql, &[]).await?.iter().map(read).collect())
     }
 
     async fn chains(&self, run: RunId, filter: &ChainFilter) -> Result<Vec<ChainRecord>, StoreError> {
-        let sql = format!(
-            "SELECT chain.*, class.key AS class_key, {} AS payload, {} AS outcome
-             FROM chain JOIN class ON class.id = chain.class {} {}
-             WHERE chain.id BETWEEN $1 AND $2 AND ($3::smallint IS NULL OR chain.state = $3)
-             ORDER BY chain.id LIMIT $4",
-            if filter.payload { "payload.chain" } else { "NULL::bytea" },
-            if filter.result { "result.result" } else { "NULL::bytea" },
-            if filter.payload { "JOIN payload ON payload.id = chain.id" } else { "" },
-            if filter.result { "LEFT JOIN result ON result.id = chain.id" } else { "" },
-        );
-        let (_, last) = id_range(run);
-        let first = id(run, filter.from);
-        let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
-        let rows = self.rows(&sql, &[&first, &last, &filter.state.map(code), &limit]).await?;
-        Ok(rows.iter().map(read_chain).collect())
+        chains::chains(self, run, filter).await
     }
 
     async fn chain(&self, key: ChainKey) -> Result<Option<ChainRecord>, StoreError> {
-        let sql = "SELECT chain.*, class.key AS class_key, payload.chain AS payload, result.result AS outcome
-                   FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
-                   LEFT JOIN result ON result.id = chain.id WHERE chain.id = $1";
-        Ok(self.rows(sql, &[&id(key.run, key.seq)]).await?.first().map(read_chain))
+        chains::chain(self, key).await
+    }
+
+    async fn registered(&self, limit: usize) -> Result<Vec<ChainRecord>, StoreError> {
+        chains::registered(self, limit).await
+    }
+
+    async fn payloads(&self, chains: &[ChainKey]) -> Result<Vec<(ChainKey, Vec<u8>)>, StoreError> {
+        let ids: Vec<i64> = chains.iter().map(|key| id(key.run, key.seq)).collect();
+        let rows = self.rows("SELECT id, chain FROM payload WHERE id = ANY($1)", &[&ids]).await?;
+        Ok(rows.iter().map(|r| (key(r.get(0)), r.get(1))).collect())
     }
 
     async fn chains_of(&self, agents: &[Name]) -> Result<Vec<ChainRecord>, StoreError> {
-        let sql = "SELECT chain.*, class.key AS class_key, payload.chain AS payload, NULL::bytea AS outcome
-                   FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
-                   WHERE chain.state = 1 AND chain.agent = ANY($1) ORDER BY chain.id";
-        let agents: Vec<&str> = agents.iter().map(Name::as_str).collect();
-        Ok(self.rows(sql, &[&agents]).await?.iter().map(read_chain).collect())
+        chains::chains_of(self, agents).await
     }
 
     async fn feeds(&self, run: RunId) -> Result<Vec<FeedRecord>, StoreError> {
@@ -496,28 +463,8 @@ impl Store for PostgresStore {
         error: &str,
         now: i64,
     ) -> Result<Vec<ChainRecord>, StoreError> {
-        let mut chains = self.chains_of(std::slice::from_ref(agent)).await?;
-        let ids: Vec<i64> = chains.iter().map(|c| id(c.key.run, c.key.seq)).collect();
-        let sql = format!(
-            "WITH moved AS (UPDATE chain SET state = CASE WHEN losses + 1 >= $3 THEN 4 ELSE 0 END,
-                     losses = losses + 1, ended = $5
-                 WHERE state = 1 AND agent = $1 AND id = ANY($2)
-                 RETURNING id, class, 1::smallint AS old, state AS new, attempt, started),
-             failed AS (INSERT INTO failed_attempt (id, attempt, agent, started, ended, error)
-                 SELECT id, attempt, $1, coalesce(started, $5), $5, $4 FROM moved WHERE new = 4
-                 ON CONFLICT DO NOTHING),
-             {COUNT} SELECT id, new FROM moved"
-        );
-        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-        let rows = self.rows(&sql, &[&agent.as_str(), &ids, &limit, &error, &now]).await?;
-        let moved: HashMap<i64, i16> = rows.iter().map(|r| (r.get(0), r.get(1))).collect();
-        chains.retain_mut(|c| {
-            let new = moved.get(&id(c.key.run, c.key.seq)).copied();
-            c.losses += 1;
-            c.state = state(new.unwrap_or_default());
-            new.is_some()
-        });
-        Ok(chains)
+        let attempts = self.chains_of(std::slice::from_ref(agent)).await?;
+        self.release(agent, attempts, limit, error, now).await
     }
 
     async fn retry_failed(&self, run: RunId) -> Result<u64, StoreError> {
@@ -526,16 +473,7 @@ impl Store for PostgresStore {
     }
 
     async fn move_chains(&self, run: RunId, from: ChainState, to: ChainState) -> Result<u64, StoreError> {
-        let (first, last) = id_range(run);
-        let sql = format!(
-            "WITH moved AS (UPDATE chain SET state = $4, not_before = 0,
-                 failures = CASE WHEN $3 IN (4, 5) THEN 0 ELSE failures END
-                 WHERE id BETWEEN $1 AND $2 AND state = $3
-                 RETURNING id, class, $3::smallint AS old, $4::smallint AS new),
-             {COUNT} SELECT count(*) FROM moved"
-        );
-        let rows = self.rows(&sql, &[&first, &last, &code(from), &code(to)]).await?;
-        Ok(rows.first().map_or(0, |r| r.get::<_, i64>(0) as u64))
+        chains::move_all(self, run, from, to).await
     }
 
     async fn repair_counts(&self, run: RunId) -> Result<u64, StoreError> {

@@ -2,7 +2,7 @@
 
 use super::SqliteStore;
 use crate::error::StoreError;
-use crate::members::{AgentRecord, Instance, Machine, MachineState, Members, Token};
+use crate::members::{AgentRecord, Instance, Machine, MachineState, Members, Token, data_text};
 use async_trait::async_trait;
 use catena_model::Name;
 use rusqlite::{Row, params};
@@ -21,6 +21,7 @@ fn read_instance(row: &Row<'_>) -> rusqlite::Result<Instance> {
 fn read_agent(row: &Row<'_>) -> rusqlite::Result<AgentRecord> {
     let capabilities: String = row.get("capabilities")?;
     let resources: String = row.get("resources")?;
+    let data: Option<String> = row.get("data")?;
     Ok(AgentRecord {
         id: row.get::<_, String>("id")?.into(),
         incarnation: row.get::<_, i64>("incarnation")? as u64,
@@ -29,6 +30,7 @@ fn read_agent(row: &Row<'_>) -> rusqlite::Result<AgentRecord> {
         scheduler: row.get::<_, Option<String>>("scheduler")?.map(Into::into),
         joined: row.get("joined")?,
         seen: row.get("seen")?,
+        data: data.and_then(|d| serde_json::from_str(&d).ok()),
     })
 }
 
@@ -56,7 +58,11 @@ fn read_token(row: &Row<'_>) -> rusqlite::Result<Token> {
 }
 
 impl SqliteStore {
-    fn all<T>(&self, sql: &str, read: fn(&Row<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>, StoreError> {
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        read: fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
         self.with(|inner| {
             let mut statement = inner.connection.prepare_cached(sql)?;
             let rows = statement.query_map([], read)?;
@@ -64,7 +70,7 @@ impl SqliteStore {
         })
     }
 
-    fn change(&self, sql: &str, values: impl rusqlite::Params) -> Result<usize, StoreError> {
+    pub(super) fn change(&self, sql: &str, values: impl rusqlite::Params) -> Result<usize, StoreError> {
         self.with(|inner| inner.connection.prepare_cached(sql)?.execute(values))
     }
 }
@@ -101,9 +107,9 @@ impl Members for SqliteStore {
     async fn adopt_agent(&self, a: &AgentRecord, now: i64) -> Result<Option<u64>, StoreError> {
         let before = self.all("SELECT * FROM agent", read_agent)?.into_iter().find(|b| b.id == a.id);
         let before = before.map_or(a.incarnation, |b| b.incarnation);
-        let sql = "INSERT INTO agent (id, incarnation, capabilities, resources, scheduler, joined, seen)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
-                   ON CONFLICT DO UPDATE SET incarnation = ?2, capabilities = ?3, resources = ?4, scheduler = ?5,
+        let sql = "INSERT INTO agent (id, incarnation, capabilities, resources, scheduler, joined, seen, data)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7)
+                   ON CONFLICT DO UPDATE SET incarnation = ?2, capabilities = ?3, resources = ?4, scheduler = ?5, data = ?7,
                        joined = CASE WHEN incarnation = ?2 THEN joined ELSE ?6 END, seen = ?6
                    WHERE scheduler IS NULL OR scheduler = ?5
                        OR scheduler NOT IN (SELECT id FROM instance WHERE until > ?6)";
@@ -113,20 +119,23 @@ impl Members for SqliteStore {
             serde_json::to_string(&a.capabilities).unwrap_or_default(),
             serde_json::to_string(&a.resources).unwrap_or_default(),
             a.scheduler.as_deref(),
-            now
+            now,
+            data_text(a)
         ];
         Ok((self.change(sql, values)? > 0).then_some(before))
     }
 
     async fn greet_agent(&self, a: &AgentRecord, now: i64) -> Result<(), StoreError> {
-        let sql = "INSERT INTO agent (id, incarnation, capabilities, resources, joined, seen)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO UPDATE SET seen = ?5 WHERE incarnation = ?2";
+        let sql = "INSERT INTO agent (id, incarnation, capabilities, resources, joined, seen, data)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)
+                   ON CONFLICT DO UPDATE SET seen = ?5, data = coalesce(?6, data) WHERE incarnation = ?2";
         let values = params![
             a.id.as_str(),
             a.incarnation as i64,
             serde_json::to_string(&a.capabilities).unwrap_or_default(),
             serde_json::to_string(&a.resources).unwrap_or_default(),
-            now
+            now,
+            data_text(a)
         ];
         self.change(sql, values).map(|_| ())
     }
@@ -163,8 +172,13 @@ impl Members for SqliteStore {
     }
 
     async fn remove_agent(&self, agent: &Name, incarnation: u64) -> Result<(), StoreError> {
-        let sql = "DELETE FROM agent WHERE id = ?1 AND incarnation = ?2";
-        self.change(sql, params![agent.as_str(), incarnation as i64]).map(|_| ())
+        self.transact(|tx| {
+            let sql = "DELETE FROM agent WHERE id = ?1 AND incarnation = ?2";
+            if tx.execute(sql, params![agent.as_str(), incarnation as i64])? > 0 {
+                tx.execute("DELETE FROM holder WHERE agent = ?1", [agent.as_str()])?;
+            }
+            Ok(())
+        })
     }
 
     async fn put_machine(&self, m: &Machine) -> Result<(), StoreError> {

@@ -5,6 +5,11 @@
 //! once per task; a loss of power costs at most the last second, never consistency.
 
 mod apply;
+mod catalogue;
+mod chains;
+mod counts;
+mod end;
+mod give;
 mod members;
 
 use crate::Store;
@@ -14,7 +19,6 @@ use crate::record::{
     ChainFilter, ChainRecord, ClassCount, Counts, FailedAttempt, FeedRecord, NewRun, RUN_COLUMNS, Run,
     RunChange, RunState, WaitingClass, id, id_range, key,
 };
-use apply::CountChanges;
 use async_trait::async_trait;
 use catena_model::Name;
 use catena_model::chain::{ChainKey, ChainState, RunId};
@@ -28,7 +32,8 @@ use std::time::{Duration, Instant};
 /// Marks the file as a Catena store ("cate").
 const APPLICATION_ID: i64 = 0x6361_7465;
 /// Each entry brings a store from one format to the next.
-const MIGRATIONS: [&str; 2] = [include_str!("format1.sql"), include_str!("format2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("format1.sql"), include_str!("format2.sql"), include_str!("format3.sql")];
 /// How long a commit may stay in the operating system's memory only.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -78,7 +83,8 @@ impl SqliteStore {
         if version > known {
             return Err(StoreError::Newer { path: path.to_path_buf(), found: version, known });
         }
-        if !options.read_only {
+        // Whoever reads knows only the newest format, so an older store is upgraded even if it is only read.
+        if !options.read_only || (1..known).contains(&version) {
             prepare(&mut connection, version).map_err(|e| match e.sqlite_error_code() {
                 // A foreign database without a version may still have tables of its own.
                 None | Some(rusqlite::ErrorCode::Unknown) => StoreError::Foreign { path: path.to_path_buf() },
@@ -96,6 +102,16 @@ impl SqliteStore {
         // A panic while the lock was held has rolled its transaction back.
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         f(&mut inner).map_err(|e| StoreError::from_sqlite(&self.path, &e))
+    }
+
+    /// Does something as a whole or not at all.
+    fn transact<T>(&self, f: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.with(|inner| {
+            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = f(&tx)?;
+            tx.commit()?;
+            Ok(done)
+        })
     }
 
     /// Asks the disk to keep the log.
@@ -156,63 +172,18 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     })
 }
 
-fn read_chain(row: &Row<'_>) -> rusqlite::Result<ChainRecord> {
-    let class: String = row.get("class_key")?;
-    let agent: Option<String> = row.get("agent")?;
-    Ok(ChainRecord {
-        key: key(row.get("id")?),
-        state: ChainState::from_code(row.get("state")?).unwrap_or(ChainState::Failed),
-        attempt: row.get("attempt")?,
-        class: class.into(),
-        priority: row.get("priority")?,
-        rank: row.get("rank")?,
-        losses: row.get("losses")?,
-        failures: row.get("failures")?,
-        agent: agent.map(Into::into),
-        started: row.get("started")?,
-        ended: row.get("ended")?,
-        not_before: row.get("not_before")?,
-        payload: row.get::<_, Option<Vec<u8>>>("payload")?.unwrap_or_default(),
-        result: row.get::<_, Option<Vec<u8>>>("outcome")?.unwrap_or_default(),
-    })
-}
-
-/// Moves all chains of a run from one of some states to another.
-fn move_chains(
-    tx: &Transaction<'_>,
-    run: RunId,
-    from: &[ChainState],
-    to: ChainState,
-) -> rusqlite::Result<u64> {
-    let (first, last) = id_range(run);
-    let mut changes = CountChanges::default();
-    let mut n = 0;
-    for state in from {
-        let mut statement = tx.prepare_cached(
-            "UPDATE chain SET state = ?4, not_before = 0, failures = CASE WHEN ?3 IN (4, 5) THEN 0 ELSE failures END
-             WHERE id BETWEEN ?1 AND ?2 AND state = ?3 RETURNING id, class",
-        )?;
-        let rows = statement
-            .query_map(params![first, last, state.code(), to.code()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        for row in rows {
-            let (chain, class): (i64, i64) = row?;
-            changes.moved(chain, class, *state, to);
-            n += 1;
-        }
-    }
-    changes.write(tx)?;
-    Ok(n)
-}
-
 #[async_trait]
 impl Store for SqliteStore {
     async fn create_run(&self, run: &NewRun) -> Result<RunId, StoreError> {
-        self.with(|inner| {
-            inner.connection.execute(
+        self.transact(|tx| {
+            tx.execute(
                 "INSERT INTO run (name, source, fingerprint, definition, state, created, priority) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![run.name, run.source, run.fingerprint, run.definition, RunState::Running.code(), run.created, run.priority],
             )?;
-            Ok(RunId(inner.connection.last_insert_rowid()))
+            let id = RunId(tx.last_insert_rowid());
+            // Nobody may plan the run before its files are known.
+            run.files.iter().try_for_each(|file| catalogue::put_file(tx, id, None, file))?;
+            Ok(id)
         })
     }
 
@@ -284,10 +255,12 @@ impl Store for SqliteStore {
         self.with(|inner| {
             let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let (first, last) = id_range(run);
-            for table in ["chain", "payload", "result", "failed_attempt"] {
+            for table in ["chain", "payload", "result", "failed_attempt", "copy"] {
                 tx.execute(&format!("DELETE FROM {table} WHERE id BETWEEN ?1 AND ?2"), [first, last])?;
             }
-            tx.execute("DELETE FROM class_count WHERE run = ?1", [run.0])?;
+            for table in ["class_count", "file"] {
+                tx.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [run.0])?;
+            }
             tx.execute("DELETE FROM run WHERE id = ?1", [run.0])?;
             tx.commit()
         })
@@ -341,7 +314,7 @@ impl Store for SqliteStore {
     async fn waiting(&self, now: i64) -> Result<Vec<WaitingClass>, StoreError> {
         self.with(|inner| {
             let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            apply::wake_paused(&tx, now)?;
+            chains::wake_paused(&tx, now)?;
             let mut statement = tx.prepare_cached(
                 "SELECT class.key, n.count, (SELECT rank FROM chain WHERE state = 0 AND chain.class = n.class
                                              ORDER BY rank DESC, id LIMIT 1)
@@ -395,51 +368,31 @@ impl Store for SqliteStore {
     }
 
     async fn chains(&self, run: RunId, filter: &ChainFilter) -> Result<Vec<ChainRecord>, StoreError> {
-        self.with(|inner| {
-            let (_, last) = id_range(run);
-            let sql = format!(
-                "SELECT chain.*, class.key AS class_key, {} AS payload, {} AS outcome
-                 FROM chain JOIN class ON class.id = chain.class {} {}
-                 WHERE chain.id BETWEEN ?1 AND ?2 AND (?3 IS NULL OR chain.state = ?3) ORDER BY chain.id LIMIT ?4",
-                if filter.payload { "payload.chain" } else { "NULL" },
-                if filter.result { "result.result" } else { "NULL" },
-                if filter.payload { "JOIN payload ON payload.id = chain.id" } else { "" },
-                if filter.result { "LEFT JOIN result ON result.id = chain.id" } else { "" },
-            );
-            let mut statement = inner.connection.prepare_cached(&sql)?;
-            let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
-            let state = filter.state.map(ChainState::code);
-            let rows = statement.query_map(params![id(run, filter.from), last, state, limit], read_chain)?;
-            rows.collect()
-        })
+        self.with(|inner| chains::chains(&inner.connection, run, filter))
     }
 
     async fn chain(&self, key: ChainKey) -> Result<Option<ChainRecord>, StoreError> {
+        self.with(|inner| chains::chain(&inner.connection, key))
+    }
+
+    async fn registered(&self, limit: usize) -> Result<Vec<ChainRecord>, StoreError> {
+        self.with(|inner| chains::registered(&inner.connection, limit))
+    }
+
+    async fn payloads(&self, chains: &[ChainKey]) -> Result<Vec<(ChainKey, Vec<u8>)>, StoreError> {
         self.with(|inner| {
-            let mut statement = inner.connection.prepare_cached(
-                "SELECT chain.*, class.key AS class_key, payload.chain AS payload, result.result AS outcome
-                 FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
-                 LEFT JOIN result ON result.id = chain.id WHERE chain.id = ?1",
-            )?;
-            statement.query_row([id(key.run, key.seq)], read_chain).optional()
+            let mut statement = inner.connection.prepare_cached("SELECT chain FROM payload WHERE id = ?1")?;
+            let mut payloads = Vec::new();
+            for key in chains {
+                let payload = statement.query_row([id(key.run, key.seq)], |r| r.get(0)).optional()?;
+                payloads.extend(payload.map(|p| (*key, p)));
+            }
+            Ok(payloads)
         })
     }
 
     async fn chains_of(&self, agents: &[Name]) -> Result<Vec<ChainRecord>, StoreError> {
-        self.with(|inner| {
-            let mut statement = inner.connection.prepare_cached(
-                "SELECT chain.*, class.key AS class_key, payload.chain AS payload, NULL AS outcome
-                 FROM chain JOIN class ON class.id = chain.class JOIN payload ON payload.id = chain.id
-                 WHERE chain.state = 1 AND chain.agent = ?1 ORDER BY chain.id",
-            )?;
-            let mut chains = Vec::new();
-            for agent in agents {
-                for chain in statement.query_map([agent.as_str()], read_chain)? {
-                    chains.push(chain?);
-                }
-            }
-            Ok(chains)
-        })
+        self.with(|inner| chains::chains_of(&inner.connection, agents))
     }
 
     async fn unused_results(&self, run: RunId, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
@@ -503,13 +456,8 @@ impl Store for SqliteStore {
     }
 
     async fn release_running(&self, run: RunId) -> Result<u64, StoreError> {
-        self.with(|inner| {
-            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let n =
-                move_chains(&tx, run, &[ChainState::Running, ChainState::Paused], ChainState::Registered)?;
-            tx.commit()?;
-            Ok(n)
-        })
+        let from = [ChainState::Running, ChainState::Paused];
+        self.transact(|tx| chains::move_all(tx, run, &from, ChainState::Registered))
     }
 
     async fn release_agent(
@@ -519,56 +467,23 @@ impl Store for SqliteStore {
         error: &str,
         now: i64,
     ) -> Result<Vec<ChainRecord>, StoreError> {
-        let mut chains = self.chains_of(std::slice::from_ref(agent)).await?;
-        self.with(|inner| {
-            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            apply::release(&tx, &mut chains, limit, error, now)?;
-            tx.commit()
-        })?;
-        Ok(chains)
+        self.transact(|tx| {
+            let attempts = chains::chains_of(tx, std::slice::from_ref(agent))?;
+            end::release(tx, attempts, limit, error, now)
+        })
     }
 
     async fn retry_failed(&self, run: RunId) -> Result<u64, StoreError> {
-        self.with(|inner| {
-            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let n =
-                move_chains(&tx, run, &[ChainState::Failed, ChainState::Cancelled], ChainState::Registered)?;
-            tx.commit()?;
-            Ok(n)
-        })
+        let from = [ChainState::Failed, ChainState::Cancelled];
+        self.transact(|tx| chains::move_all(tx, run, &from, ChainState::Registered))
     }
 
     async fn move_chains(&self, run: RunId, from: ChainState, to: ChainState) -> Result<u64, StoreError> {
-        self.with(|inner| {
-            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let n = move_chains(&tx, run, &[from], to)?;
-            tx.commit()?;
-            Ok(n)
-        })
+        self.transact(|tx| chains::move_all(tx, run, &[from], to))
     }
 
     async fn repair_counts(&self, run: RunId) -> Result<u64, StoreError> {
-        self.with(|inner| {
-            let tx = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let (first, last) = id_range(run);
-            let read = |sql: &str| -> rusqlite::Result<HashMap<(i64, i64), i64>> {
-                let mut statement = tx.prepare(sql)?;
-                let rows = statement.query_map(params![run.0, first, last], |r| Ok(((r.get(0)?, r.get(1)?), r.get(2)?)))?;
-                rows.collect()
-            };
-            let truth = read("SELECT class, state, COUNT(*) FROM chain WHERE id BETWEEN ?2 AND ?3 AND ?1 = ?1 GROUP BY class, state")?;
-            let kept = read("SELECT class, state, count FROM class_count WHERE run = ?1 AND count <> 0 AND ?2 < ?3")?;
-            let wrong = truth.iter().filter(|(k, n)| kept.get(k) != Some(n)).count()
-                + kept.keys().filter(|k| !truth.contains_key(k)).count();
-            if wrong > 0 {
-                tx.execute("DELETE FROM class_count WHERE run = ?1", [run.0])?;
-                for ((class, state), n) in &truth {
-                    tx.execute("INSERT INTO class_count VALUES (?1, ?2, ?3, ?4)", params![run.0, class, state, n])?;
-                }
-            }
-            tx.commit()?;
-            Ok(wrong as u64)
-        })
+        self.transact(|tx| counts::repair(tx, run)).map(|wrong| wrong as u64)
     }
 
     async fn foreign_changes(&self) -> Result<u64, StoreError> {

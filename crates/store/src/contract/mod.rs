@@ -1,13 +1,31 @@
 //! Tests that every implementation of [`Store`] must pass.
 
+mod catalogue;
+mod copies;
+mod giving;
+mod histories;
+
 use crate::{
-    AgentRecord, Batch, ChainFilter, Claim, Claimed, Counts, Feed, Finish, Instance, Machine, MachineState,
-    NewChain, NewChains, NewRun, Requeue, RunChange, RunState, Start, Store, StoreError, Token, rank,
+    AgentRecord, Batch, ChainFilter, ChainRecord, Claim, Claimed, Counts, Feed, Finish, Instance, Machine,
+    MachineState, NewChain, NewChains, NewRun, Requeue, RunChange, RunState, Start, Store, StoreError, Token,
+    rank,
 };
-use catena_model::chain::{Attempt, ChainKey, ChainState, RunId};
+use catena_model::chain::{Attempt, ChainKey, ChainState, DataAddress, RunId};
 use catena_model::{Name, Resources};
 use std::collections::HashSet;
 use std::time::Duration;
+
+/// The tables of both databases that are about runs, and how they name the run. Nothing of a run that was deleted may
+/// be left in them.
+pub const TABLES_OF_RUNS: [(&str, &str); 7] = [
+    ("chain", "id >> 32"),
+    ("payload", "id >> 32"),
+    ("result", "id >> 32"),
+    ("failed_attempt", "id >> 32"),
+    ("copy", "id >> 32"),
+    ("class_count", "run"),
+    ("file", "run"),
+];
 
 /// Runs all of them against an empty store.
 pub async fn all(store: &dyn Store) {
@@ -28,6 +46,10 @@ pub async fn all(store: &dyn Store) {
     a_chain_that_loses_too_many_agents_is_given_up(store).await;
     a_duty_has_one_holder(store).await;
     machines_and_tokens_are_kept(store).await;
+    giving::all(store).await;
+    copies::all(store).await;
+    catalogue::all(store).await;
+    histories::all(store).await;
 }
 
 /// A store and another connection to the same one give each chain away once.
@@ -60,18 +82,42 @@ async fn add(store: &dyn Store, run: RunId, first: u64, class: &str, priorities:
 }
 
 async fn claim(store: &dyn Store, class: &str, limit: usize, now: i64) -> Vec<Claimed> {
-    let claim = Claim { class: class.into(), limit, agent: Name::new("agent"), now };
+    claim_for(store, "agent", class, limit, now).await
+}
+
+async fn claim_for(store: &dyn Store, agent: &str, class: &str, limit: usize, now: i64) -> Vec<Claimed> {
+    let claim = Claim { class: class.into(), limit, agent: agent.into(), now };
     let applied = store.apply(Batch { claims: vec![claim], ..Batch::default() }).await;
     applied.expect("chains can be claimed").claimed.remove(0)
 }
 
 fn finish(attempt: Attempt, state: ChainState) -> Finish {
-    Finish { attempt, state, started: 1, ended: 2, result: b"r".to_vec(), error: None }
+    Finish {
+        attempt,
+        state,
+        started: 1,
+        ended: 2,
+        result: b"r".to_vec(),
+        error: None,
+        files: Vec::new(),
+        history: Vec::new(),
+    }
 }
 
 async fn apply_finish(store: &dyn Store, f: Finish) -> bool {
     let applied = store.apply(Batch { finishes: vec![f], ..Batch::default() }).await;
     applied.expect("attempts can be finished").finished[0]
+}
+
+async fn apply_requeue(store: &dyn Store, attempt: Attempt, failure: Option<&str>, not_before: i64) -> bool {
+    let failure = failure.map(|error| (1, 2, error.to_owned()));
+    let requeue = Requeue { attempt, failure, not_before };
+    let applied = store.apply(Batch { requeues: vec![requeue], ..Batch::default() }).await;
+    applied.expect("attempts can be given back").requeued[0]
+}
+
+async fn chain(store: &dyn Store, key: ChainKey) -> ChainRecord {
+    store.chain(key).await.expect("chains can be read").expect("there is such a chain")
 }
 
 async fn runs_are_kept_and_changed(store: &dyn Store) {
@@ -146,6 +192,17 @@ async fn a_failure_can_be_a_result(store: &dyn Store) {
     assert_eq!(store.counts(run).await.unwrap(), Counts { failed: 2, ..Counts::default() });
     let unused = store.unused_results(run, 10).await.unwrap();
     assert_eq!(unused, [(claimed[0].attempt.chain.seq, b"r".to_vec())]);
+    let feed = Feed { run, first: 0, after_chains: 2, chains: vec![claimed[0].attempt.chain.seq] };
+    store.apply(Batch { feeds: vec![feed], ..Batch::default() }).await.unwrap();
+    assert_eq!(store.retry_failed(run).await.unwrap(), 2);
+    assert!(chain(store, claimed[0].attempt.chain).await.result.is_empty(), "it may end otherwise now");
+    assert!(store.feeds(run).await.unwrap().is_empty());
+    for c in claim(store, "failure", 2, 3).await {
+        let success = Finish { result: b"s".to_vec(), ..finish(c.attempt, ChainState::Succeeded) };
+        assert!(apply_finish(store, success).await);
+    }
+    let unused = store.unused_results(run, 10).await.unwrap();
+    assert_eq!(unused, [(0, b"s".to_vec()), (1, b"s".to_vec())]);
 }
 
 async fn a_lost_agent_gives_its_chains_back(store: &dyn Store) {
@@ -189,6 +246,15 @@ async fn pauses_end(store: &dyn Store) {
     let second = claim(store, "pauses", 1, 100).await.remove(0);
     assert_eq!((second.attempt.number, second.failures), (2, 1));
     assert_eq!(store.failed_attempts(run).await.unwrap().len(), 1);
+    assert!(apply_requeue(store, second.attempt, None, 200).await);
+    assert_eq!(store.counts(run).await.unwrap().paused, 1, "it may have to wait though it has not failed");
+    store.waiting(199).await.unwrap();
+    assert!(claim(store, "pauses", 1, 199).await.is_empty());
+    store.waiting(200).await.unwrap();
+    let third = claim(store, "pauses", 1, 200).await.remove(0);
+    assert_eq!((third.attempt.number, third.failures), (3, 1));
+    assert_eq!(store.failed_attempts(run).await.unwrap().len(), 1);
+    assert_eq!(store.repair_counts(run).await.unwrap(), 0);
 }
 
 async fn feeds_keep_their_order(store: &dyn Store) {
@@ -321,17 +387,21 @@ async fn an_agent_has_one_scheduler(store: &dyn Store) {
         capabilities: vec!["gpu".into()],
         resources: Resources { cpus: 2000, ..Resources::default() },
         scheduler: Some(scheduler.clone()),
+        data: Some(DataAddress { url: "http://worker:1".into(), token: incarnation.to_string().into() }),
         ..AgentRecord::default()
     };
     store.greet_agent(&agent(7, &first), 5).await.unwrap();
+    store.greet_agent(&AgentRecord { data: None, ..agent(7, &first) }, 6).await.unwrap();
     let known = store.agents().await.unwrap().into_iter().find(|a| a.id == "worker").unwrap();
-    assert_eq!((known.scheduler, known.seen), (None, 5), "nobody looks after it yet");
+    assert_eq!((known.scheduler, known.seen), (None, 6), "nobody looks after it yet");
+    assert_eq!(known.data, agent(7, &first).data, "where it serves it need not say every time");
     store.remove_agent(&"worker".into(), 7).await.unwrap();
     assert_eq!(store.adopt_agent(&agent(6, &first), 9).await.unwrap(), Some(6));
     assert_eq!(store.adopt_agent(&agent(7, &first), 10).await.unwrap(), Some(6), "it was started again");
     assert_eq!(store.adopt_agent(&agent(7, &second), 20).await.unwrap(), None, "its scheduler is alive");
     let known = store.agents().await.unwrap().into_iter().find(|a| a.id == "worker").unwrap();
     assert_eq!((known.joined, known.incarnation, known.resources.cpus), (10, 7, 2000));
+    assert_eq!(known.data.unwrap().token, "7");
     let run = new_run(store, "schedulers").await;
     add(store, run, 0, "schedulers", &[0; 4]).await;
     let claim = |instance: &Name| {
