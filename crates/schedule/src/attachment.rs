@@ -92,6 +92,11 @@ impl<E: Clone> Attachment<E> {
         self.ended.insert(attempt, (event, now));
     }
 
+    /// A chain that has not started goes to another agent. If nobody hears of it, it comes back.
+    pub fn gave(&mut self, attempt: Attempt) {
+        self.holding.remove(&attempt);
+    }
+
     /// A scheduler says that it looks after the agent. Returns whether it should be told everything.
     pub fn attached(&mut self, scheduler: &Name, now: i64) -> bool {
         let new = self.scheduler.as_ref() != Some(scheduler);

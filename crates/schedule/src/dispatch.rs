@@ -189,6 +189,30 @@ impl Dispatch {
         }
     }
 
+    /// An agent was given a certain chain: one that waited, or one that others execute too.
+    pub fn given(&mut self, agent: &Name, chain: ChainKey, live: Live, has_waited: bool) {
+        let Some(attached) = self.agents.get_mut(agent) else { return };
+        if let Some(class) = Class::from_key(&live.class) {
+            self.scheduler.handle(Event::Has { agent: agent.clone(), class, count: 1 });
+        }
+        let (class, n) = (live.class.clone(), u64::from(has_waited));
+        self.scheduler.handle(Event::Claimed { agent: agent.clone(), class, asked: n, got: n, rank: None });
+        attached.live.insert(chain, live);
+    }
+
+    /// An agent does not have a chain any more, and what becomes of it there does not matter.
+    pub fn dropped(&mut self, agent: &Name, chain: ChainKey) -> Option<Attempt> {
+        let live = self.agents.get_mut(agent)?.live.remove(&chain)?;
+        self.scheduler.handle(Event::Ended { agent: agent.clone(), class: live.class, millis: None });
+        Some(Attempt { chain, number: live.attempt })
+    }
+
+    /// Which attempt at a chain an agent has.
+    pub fn attempt(&self, agent: &Name, chain: ChainKey) -> Option<Attempt> {
+        let live = self.agents.get(agent)?.live.get(&chain)?;
+        Some(Attempt { chain, number: live.attempt })
+    }
+
     /// The attempts to ask back from an agent: the ones that were sent last have most likely not started.
     pub fn recall(&mut self, agent: &Name, class: &Name, limit: usize) -> Vec<Attempt> {
         let Some(agent) = self.agents.get_mut(agent) else { return Vec::new() };

@@ -1,5 +1,6 @@
 //! How an agent with room chooses among the classes it could run.
 
+use crate::stages::{Order, Place, Queue, Rebalance, Replicate, Stages};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -18,11 +19,14 @@ pub enum Policy {
     /// The class with the most work per agent that could do it: who can do much helps where help is scarce.
     #[default]
     Catena,
+    /// Where agents have files of their own, as in the paper on ADAGE: all ready chains wait at agents, where least has
+    /// to be brought; who has much to do gives to others; two agents may execute a chain. Otherwise as `catena`.
+    Adage,
 }
 
 impl Policy {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Steep, Self::MinMin, Self::MaxMin, Self::Catena];
+    pub const ALL: [Self; 5] = [Self::Steep, Self::MinMin, Self::MaxMin, Self::Catena, Self::Adage];
 
     /// The name users know it by.
     pub fn name(self) -> &'static str {
@@ -31,6 +35,31 @@ impl Policy {
             Self::MinMin => "min-min",
             Self::MaxMin => "max-min",
             Self::Catena => "catena",
+            Self::Adage => "adage",
+        }
+    }
+
+    /// What it chooses at each stage, where agents have files of their own.
+    pub fn stages(self) -> Stages {
+        let plain = Stages {
+            order: Order::Fifo,
+            place: Place::LongestIdle,
+            queue: Queue::Batch,
+            rebalance: Rebalance::None,
+            replicate: Replicate::None,
+        };
+        match self {
+            Self::Steep => Stages { queue: Queue::Depth(0), ..plain },
+            Self::MinMin => Stages { place: Place::MinMin, ..plain },
+            Self::MaxMin => Stages { place: Place::MaxMin, ..plain },
+            Self::Catena => Stages::default(),
+            Self::Adage => Stages {
+                order: Order::CriticalPath,
+                place: Place::Data,
+                queue: Queue::All,
+                rebalance: Rebalance::Give,
+                replicate: Replicate::Copies(2),
+            },
         }
     }
 }

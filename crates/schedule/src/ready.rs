@@ -2,26 +2,33 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 
 /// Tasks that wait at an agent, the most urgent first, in two parts: those it was given by the scheduler, and those it
-/// received from other agents, which it does not give away again.
-#[derive(Clone, Debug, Default)]
-pub struct ReadyQueue {
-    tasks: BTreeSet<(Reverse<u64>, u32)>,
-    entries: HashMap<u32, Entry>,
+/// received from other agents, which it does not give away again. `K` names tasks, `R` says how urgent they are.
+#[derive(Clone, Debug)]
+pub struct ReadyQueue<K = u32, R = u64> {
+    tasks: BTreeSet<(Reverse<R>, K)>,
+    entries: HashMap<K, Entry<R>>,
     load: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    rank: u64,
+struct Entry<R> {
+    rank: R,
     time: u64,
     is_own: bool,
 }
 
-impl ReadyQueue {
+impl<K, R> Default for ReadyQueue<K, R> {
+    fn default() -> Self {
+        Self { tasks: BTreeSet::new(), entries: HashMap::new(), load: 0 }
+    }
+}
+
+impl<K: Copy + Ord + Hash, R: Copy + Ord> ReadyQueue<K, R> {
     /// A task waits here that is expected to take so long. Whether it is new here.
-    pub fn push(&mut self, task: u32, rank: u64, time: u64, is_own: bool) -> bool {
+    pub fn push(&mut self, task: K, rank: R, time: u64, is_own: bool) -> bool {
         if self.entries.contains_key(&task) {
             return false;
         }
@@ -32,7 +39,7 @@ impl ReadyQueue {
     }
 
     /// A task does not wait here any more.
-    pub fn remove(&mut self, task: u32) -> bool {
+    pub fn remove(&mut self, task: K) -> bool {
         let Some(entry) = self.entries.remove(&task) else { return false };
         self.tasks.remove(&(Reverse(entry.rank), task));
         self.load -= entry.time;
@@ -40,7 +47,7 @@ impl ReadyQueue {
     }
 
     /// Takes the most urgent task out that can start.
-    pub fn pop(&mut self, mut can_start: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub fn pop(&mut self, mut can_start: impl FnMut(K) -> bool) -> Option<K> {
         let task = self.tasks.iter().map(|(_, task)| *task).find(|task| can_start(*task))?;
         self.remove(task);
         Some(task)
@@ -62,15 +69,15 @@ impl ReadyQueue {
     }
 
     /// Tasks to give away: half of those that are its own, the least urgent first, as far as they are worth it.
-    pub fn gift(&self, mut is_worth: impl FnMut(u32) -> bool) -> Vec<u32> {
-        let own = |task: &u32| self.entries.get(task).is_some_and(|e| e.is_own);
-        let own: Vec<u32> = self.tasks.iter().rev().map(|(_, task)| *task).filter(own).collect();
+    pub fn gift(&self, mut is_worth: impl FnMut(K) -> bool) -> Vec<K> {
+        let own = |task: &K| self.entries.get(task).is_some_and(|e| e.is_own);
+        let own: Vec<K> = self.tasks.iter().rev().map(|(_, task)| *task).filter(own).collect();
         let half = own.len().div_ceil(2);
         own.into_iter().filter(|task| is_worth(*task)).take(half).collect()
     }
 
     /// All tasks that wait here, the most urgent first.
-    pub fn tasks(&self) -> impl Iterator<Item = u32> {
+    pub fn tasks(&self) -> impl Iterator<Item = K> {
         self.tasks.iter().map(|(_, task)| *task)
     }
 }
@@ -81,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_most_urgent_task_that_can_start_comes_first() {
-        let mut queue = ReadyQueue::default();
+        let mut queue: ReadyQueue = ReadyQueue::default();
         for (task, rank) in [(1, 10), (2, 30), (3, 20)] {
             assert!(queue.push(task, rank, 5, true));
         }
@@ -94,7 +101,7 @@ mod tests {
 
     #[test]
     fn half_of_its_own_tasks_are_given_the_least_urgent_first() {
-        let mut queue = ReadyQueue::default();
+        let mut queue: ReadyQueue = ReadyQueue::default();
         for task in 0..4 {
             queue.push(task, u64::from(task), 1, true);
         }

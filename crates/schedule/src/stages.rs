@@ -42,7 +42,8 @@ pub enum Place {
     MinMin,
     /// Where it ends first, and the task that takes longest before all others.
     MaxMin,
-    /// To an agent with room that lacks least of its data.
+    /// To an agent with room that lacks least of its data; where tasks wait at agents, to the one where bringing what is
+    /// missing and waiting for the others takes least, which is ADAGE's best node.
     Data,
     /// Where it ends first, with everything that has to be waited for.
     #[default]

@@ -58,7 +58,7 @@ struct World {
 impl World {
     fn new(policy: Policy, look_ahead: Duration) -> Self {
         let aging = Duration::from_millis(AGING as u64);
-        let settings = Settings { policy, aging, look_ahead };
+        let settings = Settings { policy, aging, look_ahead, placed: None };
         let mut world = Self {
             scheduler: Scheduler::new(settings),
             now: 0,
