@@ -20,7 +20,7 @@ mod transfer;
 mod workload;
 mod world;
 
-pub use cluster::{Chance, Cluster, Kind, Network, Storage, read_cluster};
+pub use cluster::{Chance, Cluster, Inputs, Kind, Network, Storage, read_cluster};
 pub use engine::{Event, Strategy, simulate};
 pub use outcome::{Execution, Fate, Outcome, Stay};
 pub use strategy::PolicyName;

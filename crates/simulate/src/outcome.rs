@@ -22,10 +22,12 @@ pub struct Execution {
     pub task: u32,
     /// The node.
     pub node: u32,
-    /// When its node began to bring files.
+    /// When its node was given it and began to bring files.
     pub start: Nanos,
-    /// When it began to compute.
+    /// When its files were there.
     pub staged: Nanos,
+    /// Since when it has occupied processors: while files are brought, unless its node holds tasks in advance.
+    pub busy: Nanos,
     /// When it was over.
     pub end: Nanos,
     /// What became of it.
@@ -45,6 +47,8 @@ pub enum Fate {
     Stopped,
     /// Its node died.
     Lost,
+    /// It had not begun to compute and was wanted elsewhere.
+    Recalled,
 }
 
 /// The time for which a node was there and had to be paid.
@@ -67,7 +71,7 @@ pub struct Stay {
 impl Outcome {
     /// The part of the time in which processors were busy. `cpus` says how many thousandths a task takes.
     pub fn utilisation(&self, cpus: impl Fn(u32) -> u64) -> f64 {
-        let busy = |e: &Execution| (e.end - e.start) as f64 * cpus(e.task) as f64;
+        let busy = |e: &Execution| (e.end - e.busy) as f64 * cpus(e.task) as f64;
         let busy: f64 = self.executions.iter().map(busy).sum();
         let there: f64 = self.stays.iter().map(|s| (s.to - s.from) as f64 * s.cpus as f64).sum();
         if there > 0.0 { busy / there } else { 0.0 }
@@ -80,7 +84,7 @@ impl Outcome {
 
     /// How many executions were in vain.
     pub fn wasted(&self) -> usize {
-        self.executions.iter().filter(|e| e.fate != Fate::Succeeded).count()
+        self.executions.iter().filter(|e| !matches!(e.fate, Fate::Succeeded | Fate::Recalled)).count()
     }
 
     /// For each task the execution that counted: the last one that succeeded.

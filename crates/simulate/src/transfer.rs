@@ -1,7 +1,7 @@
 //! Transfers that share links: what a node can send and receive, and what a shared file system can send, is divided
 //! equally among the transfers that use it; a transfer is as fast as the slower of its two ends lets it be.
 
-use crate::cluster::{Cluster, Storage};
+use crate::cluster::{Cluster, Inputs, Storage};
 use crate::time::{Nanos, nanos};
 use std::collections::BTreeMap;
 
@@ -12,6 +12,8 @@ pub(crate) enum Source {
     Node(u32),
     /// The file system that all share.
     Shared,
+    /// The machine that has what comes with the work.
+    Home,
     /// Somewhere that is as fast as is wanted.
     Outside,
 }
@@ -44,6 +46,7 @@ pub(crate) struct Flows {
     next: u64,
     bandwidth: f64,
     shared: f64,
+    home: f64,
 }
 
 /// A transfer is expected to end: when, which one, and what was true of it.
@@ -52,7 +55,9 @@ pub(crate) type Expected = (Nanos, u64, u32);
 impl Flows {
     pub(crate) fn new(cluster: &Cluster) -> Self {
         let shared = if let Storage::Shared(rate) = cluster.storage { rate } else { 0.0 };
-        Self { bandwidth: cluster.network.bandwidth, shared, ..Self::default() }
+        let bandwidth = cluster.network.bandwidth;
+        let home = if let Inputs::Home(rate) = cluster.inputs { rate.unwrap_or(bandwidth) } else { 0.0 };
+        Self { bandwidth, shared, home, ..Self::default() }
     }
 
     pub(crate) fn get(&self, id: u64) -> Option<&Flow> {
@@ -118,6 +123,7 @@ impl Flows {
             let sends = match flow.source {
                 Source::Node(_) => self.bandwidth / count(End::From(flow.source)),
                 Source::Shared => self.shared / count(End::From(flow.source)),
+                Source::Home => self.home / count(End::From(flow.source)),
                 Source::Outside => f64::INFINITY,
             };
             let rate = sends.min(self.bandwidth / count(End::To(flow.to)));

@@ -4,6 +4,7 @@ use crate::cluster::{Cluster, Kind, Storage};
 use crate::time::Nanos;
 use crate::workload::Workload;
 use catena_model::Resources;
+use catena_schedule::ReadyQueue;
 use std::collections::HashMap;
 
 /// What a strategy can see. How long a task really takes and which node dies is not a part of it.
@@ -20,7 +21,7 @@ pub struct World<'a> {
     pub(crate) states: Vec<State>,
     /// How many tasks of each class are ready.
     pub(crate) ready: Vec<u64>,
-    /// How long everything takes one after the other that has not started yet.
+    /// How long everything takes one after the other that was not given to any node yet.
     pub(crate) unstarted: Nanos,
     /// How many executions of each task go on.
     pub(crate) copies: Vec<u8>,
@@ -33,16 +34,71 @@ pub struct Node {
     pub kind: usize,
     /// Whether it is there.
     pub is_up: bool,
-    /// What is free of what it has.
+    /// What is free of what it has, if it executes everything it was given at once, as far as possible.
     pub free: Resources,
-    /// The tasks that it executes.
+    /// The tasks that it was given and is not done with.
     pub running: Vec<u32>,
+    /// Those of them for which there is no room.
+    pub(crate) crowd: Vec<u32>,
+    /// What no task computes on.
+    pub(crate) spare: Resources,
+    /// Tasks that could compute.
+    pub(crate) staged: ReadyQueue,
+    /// Tasks whose files are not brought yet.
+    pub(crate) unstaged: ReadyQueue,
+    /// Tasks whose files are brought.
+    pub(crate) staging: Vec<u32>,
     /// The files that it has, and since when, where that matters; later than now if they are on their way.
     pub(crate) held: HashMap<u32, Nanos>,
     /// How often it has died.
     pub(crate) deaths: u32,
     /// Since when it has nothing to do.
     pub(crate) idle_since: Nanos,
+}
+
+impl Node {
+    /// It is given a task.
+    pub(crate) fn take(&mut self, task: u32, need: &Resources) {
+        self.running.push(task);
+        if self.free.fits(need) {
+            self.free.take(need);
+        } else {
+            self.crowd.push(task);
+        }
+    }
+
+    /// It is done with a task, on which it may have computed. Whether it had it.
+    pub(crate) fn give_up<'a>(
+        &mut self,
+        task: u32,
+        has_begun: bool,
+        need: impl Fn(u32) -> &'a Resources,
+    ) -> bool {
+        let Some(place) = self.running.iter().position(|t| *t == task) else { return false };
+        self.running.swap_remove(place);
+        if has_begun {
+            self.spare.give(need(task));
+        } else {
+            self.staged.remove(task);
+            self.unstaged.remove(task);
+            self.staging.retain(|t| *t != task);
+        }
+        match self.crowd.iter().position(|t| *t == task) {
+            Some(place) => {
+                self.crowd.remove(place);
+            }
+            None => self.free.give(need(task)),
+        }
+        let free = &mut self.free;
+        self.crowd.retain(|t| {
+            let fits = free.fits(need(*t));
+            if fits {
+                free.take(need(*t));
+            }
+            !fits
+        });
+        true
+    }
 }
 
 /// How a task stands.
@@ -52,7 +108,7 @@ pub enum State {
     Waiting,
     /// It can start.
     Ready,
-    /// It is executed at least once.
+    /// At least one node was given it.
     Running,
     /// It has ended.
     Done,
@@ -116,6 +172,16 @@ impl World<'_> {
     pub fn fits(&self, task: u32, node: u32) -> bool {
         let class = self.workload.class(task);
         self.can(task, node) && self.nodes[node as usize].free.fits(&class.resources)
+    }
+
+    /// Whether a node may be given a task, now or in advance.
+    pub fn can_take(&self, task: u32, node: u32) -> bool {
+        let ahead = u64::from(self.cluster.ahead);
+        let state = &self.nodes[node as usize];
+        let cpus = |t: &u32| self.workload.class(*t).resources.cpus;
+        let held = || state.running.iter().map(cpus).sum::<u64>();
+        let may_wait = ahead > 0 && held() < self.kind(node).resources.cpus * (1 + ahead);
+        self.fits(task, node) || self.can(task, node) && may_wait
     }
 
     /// Whether a node has nothing to do.

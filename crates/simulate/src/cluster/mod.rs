@@ -22,8 +22,24 @@ pub struct Cluster {
     pub shortest: Nanos,
     /// Whether each task takes one processor, whatever it has recorded.
     pub uniform: bool,
+    /// How many tasks a node holds in advance for each processor. It brings their files while others compute, and no
+    /// processor is occupied by that.
+    pub ahead: u32,
+    /// How long it takes until a scheduler knows what has happened.
+    pub scheduling: Nanos,
+    /// Where files are that come with the work, if nodes have files of their own.
+    pub inputs: Inputs,
     /// What nobody can know in advance.
     pub chance: Chance,
+}
+
+/// Where files are that come with the work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Inputs {
+    /// Somewhere that is as fast as is wanted.
+    Outside,
+    /// On one machine that sends so many bytes per second; as many as nodes, if nothing is said.
+    Home(Option<f64>),
 }
 
 /// Nodes that are alike.
@@ -69,6 +85,9 @@ pub struct Network {
     /// Whether transfers that go on at the same time share what nodes can send and receive, and what a shared file
     /// system can send. Otherwise they do not disturb each other.
     pub is_fair: bool,
+    /// For how many tasks a node that holds tasks in advance brings files at the same time, the most urgent first, if
+    /// transfers share links. For all of them, if nothing is said.
+    pub at_once: Option<u32>,
 }
 
 /// What nobody can know in advance.
@@ -116,9 +135,12 @@ impl Default for Cluster {
         Self {
             kinds: vec![Kind::new(1)],
             storage: Storage::Shared(1e9),
-            network: Network { bandwidth: 1.25e8, latency: 0, is_fair: false },
+            network: Network { bandwidth: 1.25e8, latency: 0, is_fair: false, at_once: None },
             shortest: 0,
             uniform: false,
+            ahead: 0,
+            scheduling: 0,
+            inputs: Inputs::Outside,
             chance: Chance::default(),
         }
     }
@@ -208,7 +230,12 @@ impl Cluster {
             }
         };
         let path = workload.upward(cost).into_iter().max().unwrap_or(0);
-        let work = |t: u32| cost(t) as f64 * workload.class(t).resources.cpus as f64;
+        // What is brought in advance occupies nobody.
+        let busy = |t: u32| {
+            let compute = || self.compute(workload, t, fastest[workload.tasks[t as usize].class as usize]);
+            if self.ahead > 0 { compute() } else { cost(t) }
+        };
+        let work = |t: u32| busy(t) as f64 * workload.class(t).resources.cpus as f64;
         let work: f64 = (0..workload.len() as u32).map(work).sum();
         let cpus: f64 = self.kinds.iter().map(|k| f64::from(k.max) * k.resources.cpus as f64).sum();
         path.max((work / cpus.max(1.0)) as Nanos)

@@ -1,6 +1,6 @@
 //! Clusters as people describe them, in YAML.
 
-use super::{Cluster, Kind, Storage};
+use super::{Cluster, Inputs, Kind, Storage};
 use crate::time::{Nanos, nanos};
 use catena_model::{Diagnostics, Name, Node, Span, nearest, parse_bytes, parse_duration, parse_yaml};
 
@@ -100,13 +100,30 @@ impl Reader {
 
     fn cluster(&mut self, root: &Node, cluster: &mut Cluster) {
         let mut kinds = None;
-        self.entries(root, &["nodes", "storage", "network", "tasks", "chance"], |r, key, value| match key {
+        let mut inputs = None;
+        let keys = ["nodes", "storage", "network", "inputs", "ahead", "scheduling", "tasks", "chance"];
+        self.entries(root, &keys, |r, key, value| match key {
             "nodes" => kinds = Some(r.kinds(value)),
             "storage" => r.storage(value, cluster),
             "network" => r.network(value, cluster),
+            "inputs" => {
+                r.inputs(value, cluster);
+                inputs = Some(value.span);
+            }
+            "ahead" => {
+                let read = |s: &str| s.parse().ok().filter(|n| *n <= 10_000);
+                cluster.ahead = r.value(value, "a whole number of tasks per processor", read).unwrap_or(0);
+            }
+            "scheduling" => r.duration(value, &mut cluster.scheduling),
             "tasks" => r.tasks(value, cluster),
             _ => r.chance(value, cluster),
         });
+        if let (Some(at), Inputs::Home(_)) = (inputs, cluster.inputs)
+            && (cluster.storage != Storage::Local || !cluster.network.is_fair)
+        {
+            let what = "inputs come from home only with `storage: local` and `network: {sharing: fair}`";
+            self.mistakes.push((at, what.to_owned()));
+        }
         match kinds {
             Some(kinds) => cluster.kinds = kinds,
             None if root.as_map().is_some() => self.wrong(root, "a cluster needs `nodes`"),
@@ -194,15 +211,38 @@ impl Reader {
 
     fn network(&mut self, node: &Node, cluster: &mut Cluster) {
         let network = &mut cluster.network;
-        self.entries(node, &["bandwidth", "latency", "sharing"], |r, key, value| match key {
+        self.entries(node, &["bandwidth", "latency", "sharing", "at_once"], |r, key, value| match key {
             "bandwidth" => r.rate(value, &mut network.bandwidth),
             "latency" => r.duration(value, &mut network.latency),
+            "at_once" => {
+                let read = |s: &str| s.parse().ok().filter(|n| *n > 0);
+                network.at_once = r.value(value, "a whole number of tasks, at least 1", read);
+            }
             _ => match value.as_str() {
                 Some("fair") => network.is_fair = true,
                 Some("none") => network.is_fair = false,
                 _ => r.wrong(value, "expected `fair` or `none`"),
             },
         });
+    }
+
+    /// `outside`, `home`, or `home` with a bandwidth of its own.
+    fn inputs(&mut self, node: &Node, cluster: &mut Cluster) {
+        let (mut rate, mut from) = (0.0, node.as_str().map(|s| (s.to_owned(), node.span)));
+        if node.as_map().is_some() {
+            self.entries(node, &["from", "bandwidth"], |r, key, value| match key {
+                "from" => from = value.as_str().map(|s| (s.to_owned(), value.span)),
+                _ => r.rate(value, &mut rate),
+            });
+        }
+        match from.as_ref().map(|(from, _)| from.as_str()) {
+            Some("outside") => cluster.inputs = Inputs::Outside,
+            Some("home") => cluster.inputs = Inputs::Home((rate > 0.0).then_some(rate)),
+            _ => {
+                let at = from.map_or(node.span, |(_, at)| at);
+                self.mistakes.push((at, "expected that inputs come from `outside` or `home`".to_owned()));
+            }
+        }
     }
 
     fn tasks(&mut self, node: &Node, cluster: &mut Cluster) {
@@ -256,6 +296,23 @@ mod tests {
         assert!(
             (cluster.chance.spread - 0.3).abs() < 1e-12 && (cluster.chance.failures - 0.01).abs() < 1e-12
         );
+    }
+
+    #[test]
+    fn nodes_may_hold_tasks_in_advance_and_get_inputs_from_home() {
+        let text = "nodes: {count: 2}\nstorage: local\nnetwork: {sharing: fair, at_once: 1}\nahead: 3\nscheduling: 5 ms\n";
+        let read = |inputs: &str| read_cluster(&format!("{text}inputs: {inputs}\n"));
+        let cluster = read("home").unwrap();
+        assert_eq!((cluster.ahead, cluster.scheduling), (3, nanos(0.005)));
+        assert_eq!(cluster.network.at_once, Some(1));
+        assert_eq!(cluster.inputs, Inputs::Home(None));
+        let slow = read("{from: home, bandwidth: 12.5 MB/s}").unwrap();
+        assert_eq!(slow.inputs, Inputs::Home(Some(1.25e7)));
+        assert_eq!(read("outside").unwrap().inputs, Inputs::Outside);
+        assert_eq!(read_cluster(text).unwrap().inputs, Inputs::Outside);
+        assert!(read("{from: afar}").unwrap_err()[0].starts_with("6:16: expected"));
+        let shared = read_cluster("nodes: {count: 2}\ninputs: home\nahead: -1").unwrap_err();
+        assert!(shared[0].starts_with("3:8: ") && shared[1].starts_with("2:9: "), "{shared:?}");
     }
 
     #[test]

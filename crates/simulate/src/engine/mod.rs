@@ -3,6 +3,7 @@
 //! What runs where is decided by a [`Strategy`], which sees what a scheduler could see and nothing else. The same
 //! workload, cluster, strategy and seed give the same result on every machine.
 
+mod ahead;
 mod nodes;
 mod staging;
 
@@ -15,7 +16,7 @@ use crate::transfer::Flows;
 use crate::workload::Workload;
 use crate::world::{State, World};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 /// Something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,13 @@ pub enum Event {
         /// Where.
         node: u32,
     },
+    /// A node that holds tasks in advance has begun to compute one.
+    Began {
+        /// The task.
+        task: u32,
+        /// Where.
+        node: u32,
+    },
     /// A node is there.
     Joined(u32),
     /// A node is gone, with everything on it.
@@ -48,8 +56,21 @@ pub enum Event {
 pub trait Strategy {
     /// Takes an event in.
     fn handle(&mut self, event: Event, now: Nanos, world: &World<'_>);
-    /// Which tasks start now, on which nodes. Called whenever something has happened.
+    /// Which tasks start now, on which nodes, or are given to nodes that hold tasks in advance. Called whenever something
+    /// has happened.
     fn start(&mut self, now: Nanos, world: &World<'_>) -> Vec<(u32, u32)>;
+    /// How urgent a task is compared with others that a node was given.
+    fn rank(&self, _task: u32) -> u64 {
+        0
+    }
+    /// Tasks whose files nodes should bring although they were not given the tasks.
+    fn prefetch(&mut self, _now: Nanos, _world: &World<'_>) -> Vec<(u32, u32)> {
+        Vec::new()
+    }
+    /// Tasks that nodes should give back, if they have not begun to compute them.
+    fn recall(&mut self, _now: Nanos, _world: &World<'_>) -> Vec<(u32, u32)> {
+        Vec::new()
+    }
     /// When it wants to be asked again, even if nothing happens before.
     fn wake(&self) -> Option<Nanos> {
         None
@@ -63,6 +84,8 @@ enum What {
     Computed(u32),
     /// An execution fails.
     Fails(u32),
+    /// The files of an execution are there.
+    Staged(u32),
     /// A transfer is over, if this was still true of it.
     Arrived(u64, u32),
     /// A node dies, if it has died so often before.
@@ -84,8 +107,8 @@ struct Engine<'a> {
     luck: Luck,
     agenda: BinaryHeap<Reverse<(Nanos, u64, What)>>,
     order: u64,
-    /// What strategies have not been told yet.
-    news: VecDeque<Event>,
+    /// What strategies have not been told yet, and when they are.
+    news: VecDeque<(Nanos, Event)>,
     /// How many parents each task waits for.
     waits: Vec<u32>,
     done: usize,
@@ -101,6 +124,10 @@ struct Engine<'a> {
     pending: HashMap<u32, usize>,
     /// Who waits for a file on a node.
     awaited: BTreeMap<(u32, u32), Vec<u32>>,
+    /// How urgent each execution is, where tasks are given in advance.
+    ranks: Vec<u64>,
+    /// Nodes that may be able to compute something that they were given in advance.
+    stirred: BTreeSet<u32>,
     elastic: Option<Elastic>,
     outcome: Outcome,
 }
@@ -155,6 +182,8 @@ impl<'a> Engine<'a> {
             flows: cluster.network.is_fair.then(|| Flows::new(cluster)),
             pending: HashMap::new(),
             awaited: BTreeMap::new(),
+            ranks: Vec::new(),
+            stirred: BTreeSet::new(),
             elastic: Elastic::new(cluster),
             outcome: Outcome { executions: Vec::with_capacity(n), ..Outcome::default() },
         };
@@ -177,7 +206,15 @@ impl<'a> Engine<'a> {
         loop {
             self.tell(strategy);
             for (task, node) in strategy.start(self.now, &self.world) {
-                self.start(task, node);
+                self.start(task, node, strategy.rank(task));
+            }
+            if self.world.cluster.ahead > 0 {
+                for (task, node) in strategy.prefetch(self.now, &self.world) {
+                    self.prefetch(task, node);
+                }
+                for (task, node) in strategy.recall(self.now, &self.world) {
+                    self.give_back(task, node);
+                }
             }
             if self.done == n {
                 return Ok(self.finish());
@@ -187,6 +224,9 @@ impl<'a> Engine<'a> {
             }
             self.look_at_fleet()?;
             let next = self.agenda.peek().map_or(NEVER, |Reverse((time, ..))| *time);
+            // That an idle node went is soon enough known when something else happens.
+            let is_due = self.world.cluster.scheduling > 0 || self.world.cluster.ahead > 0;
+            let next = self.news.front().filter(|_| is_due).map_or(next, |(time, _)| next.min(*time));
             let wake = strategy.wake().unwrap_or(NEVER);
             if wake < next {
                 // Time goes on, whatever a strategy wishes.
@@ -200,6 +240,7 @@ impl<'a> Engine<'a> {
                     self.agenda.pop();
                     self.happen(what);
                 }
+                self.serve();
             } else {
                 return Err(format!("{} of {n} tasks never start", n - self.done));
             }
@@ -207,8 +248,33 @@ impl<'a> Engine<'a> {
     }
 
     fn tell(&mut self, strategy: &mut dyn Strategy) {
-        while let Some(event) = self.news.pop_front() {
+        while let Some((_, event)) = self.news.pop_front_if(|(time, _)| *time <= self.now) {
+            // What is known late may not be true any more.
+            let is_late = self.world.cluster.scheduling > 0;
+            if let Event::Ready(task) = event
+                && is_late
+                && self.world.state(task) != State::Ready
+            {
+                continue;
+            }
             strategy.handle(event, self.now, &self.world);
+        }
+    }
+
+    /// Strategies are told as soon as they can know. That nodes come and go, and what follows from that, they know at once
+    /// and together with everything that was before.
+    fn say(&mut self, event: Event) {
+        let takes_time = matches!(
+            event,
+            Event::Ready(_) | Event::Ended { .. } | Event::Freed { .. } | Event::Began { .. }
+        );
+        if takes_time {
+            self.news.push_back((self.now + self.world.cluster.scheduling, event));
+        } else {
+            for (time, _) in &mut self.news {
+                *time = self.now;
+            }
+            self.news.push_back((self.now, event));
         }
     }
 
@@ -225,6 +291,7 @@ impl<'a> Engine<'a> {
                     self.give_up(execution, Fate::Failed);
                 }
             }
+            What::Staged(execution) => self.staged(execution),
             What::Arrived(flow, version) => self.arrived(flow, version),
             What::Dies(node, deaths) => {
                 let state = &self.world.nodes[node as usize];
@@ -250,7 +317,7 @@ impl<'a> Engine<'a> {
 
     fn make_ready(&mut self, task: u32) {
         self.world.set(task, State::Ready);
-        self.news.push_back(Event::Ready(task));
+        self.say(Event::Ready(task));
     }
 
     /// A task of which no execution goes on waits for a node again, or for others.
@@ -260,7 +327,7 @@ impl<'a> Engine<'a> {
             if self.waits[task as usize] == 0 {
                 self.make_ready(task);
             } else {
-                self.news.push_back(Event::Withdrawn(task));
+                self.say(Event::Withdrawn(task));
             }
         }
     }
@@ -274,47 +341,66 @@ impl<'a> Engine<'a> {
         live.iter().copied().find(|e| self.outcome.executions[*e as usize].node == node)
     }
 
-    fn start(&mut self, task: u32, node: u32) {
+    fn start(&mut self, task: u32, node: u32, rank: u64) {
         let state = self.world.state(task);
+        if state == State::Done && self.world.cluster.scheduling > 0 {
+            // Who knew that late has learned it now.
+            return self.say(Event::Freed { task, node });
+        }
         assert!(matches!(state, State::Ready | State::Running), "a task starts when it is ready");
-        assert!(self.world.fits(task, node), "a node executes what it has room for");
         assert!(!self.world.nodes[node as usize].running.contains(&task), "a node executes a task once");
+        let is_ahead = self.world.cluster.ahead > 0;
+        assert!(self.world.fits(task, node) || is_ahead, "a node executes what it has room for");
+        assert!(self.world.can_take(task, node), "a node holds no more in advance than it may");
         let need = &self.world.workload.class(task).resources;
-        let on = &mut self.world.nodes[node as usize];
-        on.free.take(need);
-        on.running.push(task);
+        self.world.nodes[node as usize].take(task, need);
         self.world.set(task, State::Running);
         self.world.copies[task as usize] += 1;
         self.tries[task as usize] += 1;
         let execution = self.outcome.executions.len() as u32;
-        let start = self.now;
-        let record = Execution { task, node, start, staged: NEVER, end: NEVER, fate: Fate::Running };
+        let (start, busy) = (self.now, if is_ahead { NEVER } else { self.now });
+        let record = Execution { task, node, start, staged: NEVER, busy, end: NEVER, fate: Fate::Running };
         self.outcome.executions.push(record);
+        self.ranks.push(rank);
         self.live.entry(task).or_default().push(execution);
-        if self.flows.is_some() {
+        if self.flows.is_some() && is_ahead {
+            self.world.nodes[node as usize].unstaged.push(task, rank, 0, true);
+            self.fetch(node);
+        } else if self.flows.is_some() {
             self.bring(execution);
         } else {
             let staged = self.stage(task, node);
+            self.expect_staged(execution, staged);
+        }
+    }
+
+    /// The files of an execution will be there: it computes then, or, if it was given in advance, when it is its turn.
+    fn expect_staged(&mut self, execution: u32, staged: Nanos) {
+        self.outcome.executions[execution as usize].staged = staged;
+        if self.world.cluster.ahead > 0 {
+            self.plan(staged, What::Staged(execution));
+        } else {
             self.compute(execution, staged);
         }
     }
 
-    fn compute(&mut self, execution: u32, staged: Nanos) {
+    fn compute(&mut self, execution: u32, from: Nanos) {
         let Execution { task, node, .. } = self.outcome.executions[execution as usize];
-        self.outcome.executions[execution as usize].staged = staged;
         let time = self.tries[task as usize];
         let duration = self.luck.duration(task, time, self.world.compute(task, node));
         match self.luck.failure(task, time, duration) {
-            Some(after) => self.plan(staged + after, What::Fails(execution)),
-            None => self.plan(staged + duration, What::Computed(execution)),
+            Some(after) => self.plan(from + after, What::Fails(execution)),
+            None => self.plan(from + duration, What::Computed(execution)),
         }
     }
 
     /// An execution is over.
     fn close(&mut self, execution: u32, fate: Fate) {
         let record = &mut self.outcome.executions[execution as usize];
+        let has_begun = record.busy != NEVER;
         (record.end, record.fate) = (self.now, fate);
         record.staged = record.staged.min(self.now);
+        record.busy = record.busy.min(self.now);
         let Execution { task, node, .. } = *record;
         if let Some(live) = self.live.get_mut(&task) {
             live.retain(|e| *e != execution);
@@ -324,11 +410,14 @@ impl<'a> Engine<'a> {
         }
         self.pending.remove(&execution);
         self.world.copies[task as usize] -= 1;
-        let on = &mut self.world.nodes[node as usize];
-        if let Some(place) = on.running.iter().position(|t| *t == task) {
-            on.running.swap_remove(place);
-            on.free.give(&self.world.workload.class(task).resources);
-            on.idle_since = self.now;
+        let workload = self.world.workload;
+        let need = |task: u32| &workload.class(task).resources;
+        if self.world.nodes[node as usize].give_up(task, has_begun, need) {
+            self.world.nodes[node as usize].idle_since = self.now;
+            if self.world.cluster.ahead > 0 {
+                self.stirred.insert(node);
+                self.fetch(node);
+            }
         }
     }
 
@@ -336,7 +425,7 @@ impl<'a> Engine<'a> {
     fn give_up(&mut self, execution: u32, fate: Fate) {
         self.close(execution, fate);
         let Execution { task, node, .. } = self.outcome.executions[execution as usize];
-        self.news.push_back(Event::Freed { task, node });
+        self.say(Event::Freed { task, node });
         self.reconsider(task);
     }
 
@@ -354,7 +443,7 @@ impl<'a> Engine<'a> {
                 self.hold(node, *file);
             }
         }
-        self.news.push_back(Event::Ended { task, node });
+        self.say(Event::Ended { task, node });
         for other in self.live.get(&task).cloned().unwrap_or_default() {
             self.give_up(other, Fate::Stopped);
         }

@@ -4,6 +4,7 @@ use super::{Engine, Event, What};
 use crate::outcome::{Fate, Stay};
 use crate::time::NEVER;
 use crate::world::{Node, State};
+use catena_schedule::ReadyQueue;
 use std::collections::{BTreeSet, HashMap};
 
 impl Engine<'_> {
@@ -15,6 +16,11 @@ impl Engine<'_> {
             is_up: false,
             free: k.resources.clone(),
             running: Vec::new(),
+            crowd: Vec::new(),
+            spare: k.resources.clone(),
+            staged: ReadyQueue::default(),
+            unstaged: ReadyQueue::default(),
+            staging: Vec::new(),
             held: HashMap::new(),
             deaths: 0,
             idle_since: self.now,
@@ -31,7 +37,7 @@ impl Engine<'_> {
         if let Some(lifetime) = self.luck.lifetime(node, deaths) {
             self.plan(self.now.saturating_add(lifetime), What::Dies(node, deaths));
         }
-        self.news.push_back(Event::Joined(node));
+        self.say(Event::Joined(node));
     }
 
     /// A node is gone with everything on it.
@@ -40,10 +46,13 @@ impl Engine<'_> {
         let state = &mut self.world.nodes[node as usize];
         state.is_up = false;
         state.deaths += 1;
-        state.free = resources;
+        (state.free, state.spare) = (resources.clone(), resources);
+        state.crowd.clear();
+        (state.staged, state.unstaged) = (ReadyQueue::default(), ReadyQueue::default());
+        state.staging.clear();
         let running = std::mem::take(&mut state.running);
         let held = std::mem::take(&mut state.held);
-        self.news.push_back(Event::Left(node));
+        self.say(Event::Left(node));
         for task in running {
             if let Some(execution) = self.execution_on(task, node) {
                 self.close(execution, Fate::Lost);
@@ -97,7 +106,7 @@ impl Engine<'_> {
                 self.waits[*child as usize] += 1;
                 if self.world.state(*child) == State::Ready {
                     self.world.set(*child, State::Waiting);
-                    self.news.push_back(Event::Withdrawn(*child));
+                    self.say(Event::Withdrawn(*child));
                 }
             }
         }

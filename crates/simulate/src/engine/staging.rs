@@ -1,7 +1,7 @@
 //! Files get to the nodes that need them.
 
 use super::{Engine, What};
-use crate::cluster::Storage;
+use crate::cluster::{Inputs, Storage};
 use crate::outcome::Execution;
 use crate::time::{NEVER, Nanos};
 use crate::transfer::{Expected, Source};
@@ -41,15 +41,12 @@ impl Engine<'_> {
             }
         } else {
             for file in inputs {
-                match self.world.nodes[node as usize].held.get(file) {
-                    Some(&NEVER) => {
-                        self.awaited.entry((node, *file)).or_default().push(execution);
-                        pending += 1;
-                    }
-                    Some(_) => {}
-                    None => groups.entry(self.nearest(*file)).or_default().push(*file),
+                if self.world.nodes[node as usize].held.get(file) == Some(&NEVER) {
+                    self.awaited.entry((node, *file)).or_default().push(execution);
+                    pending += 1;
                 }
             }
+            groups = self.sources(task, node);
         }
         for (source, files) in groups {
             for file in &files {
@@ -61,6 +58,31 @@ impl Engine<'_> {
         self.pending.insert(execution, pending);
         if pending == 0 {
             self.all_there(execution);
+        }
+    }
+
+    /// What a node lacks of a task's files and does not get yet, and from where that comes.
+    fn sources(&self, task: u32, node: u32) -> BTreeMap<Source, Vec<u32>> {
+        let mut groups: BTreeMap<Source, Vec<u32>> = BTreeMap::new();
+        for file in &self.world.workload.tasks[task as usize].inputs {
+            if !self.world.nodes[node as usize].held.contains_key(file) {
+                groups.entry(self.nearest(*file)).or_default().push(*file);
+            }
+        }
+        groups
+    }
+
+    /// A node gets the files of a task that it was not given yet.
+    pub(super) fn prefetch(&mut self, task: u32, node: u32) {
+        if self.world.cluster.storage != Storage::Local || !self.world.nodes[node as usize].is_up {
+            return;
+        }
+        if self.flows.is_none() {
+            self.stage(task, node);
+            return;
+        }
+        for (source, files) in self.sources(task, node) {
+            self.transfer(source, node, files);
         }
     }
 
@@ -83,11 +105,14 @@ impl Engine<'_> {
         }
     }
 
-    /// The node from which a file comes: the one that sends least.
+    /// From where a file comes: of those who have it, who sends least.
     fn nearest(&self, file: u32) -> Source {
         let Some(flows) = &self.flows else { return Source::Outside };
         let has = |node: &Node| node.is_up && node.held.get(&file).is_some_and(|since| *since <= self.now);
         let holders = (0..).zip(&self.world.nodes).filter(|(_, n)| has(n)).map(|(i, _)| Source::Node(i));
+        let is_at_home = matches!(self.world.cluster.inputs, Inputs::Home(_))
+            && self.world.workload.writers[file as usize].is_none();
+        let holders = holders.chain(is_at_home.then_some(Source::Home));
         holders.min_by_key(|source| flows.load(*source)).unwrap_or(Source::Outside)
     }
 
@@ -140,9 +165,13 @@ impl Engine<'_> {
     fn all_there(&mut self, execution: u32) {
         self.pending.remove(&execution);
         if self.is_running(execution) {
-            let start = self.outcome.executions[execution as usize].start;
+            let Execution { task, node, start, .. } = self.outcome.executions[execution as usize];
             let latency = if self.now > start { self.world.cluster.network.latency } else { 0 };
-            self.compute(execution, self.now + latency);
+            self.expect_staged(execution, self.now + latency);
+            if self.world.cluster.ahead > 0 {
+                self.world.nodes[node as usize].staging.retain(|t| *t != task);
+                self.fetch(node);
+            }
         }
     }
 }

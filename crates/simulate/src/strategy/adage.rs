@@ -5,6 +5,7 @@
 //! the start of a task and not for its end, and the first wait is a second. The paper's Listing 3 prefers the node that
 //! has the least of a task's data, which cannot be meant; here it is the node that lacks the least.
 
+use super::prefetched::Prefetched;
 use crate::cluster::{Cluster, Kind};
 use crate::engine::{Event, Strategy};
 use crate::random::Random;
@@ -43,6 +44,7 @@ pub(super) struct Adage {
     copies: Vec<u8>,
     next_validation: Nanos,
     random: Random,
+    prefetched: Prefetched,
 }
 
 /// A node's own queue.
@@ -72,6 +74,7 @@ impl Adage {
             copies: vec![0; n],
             next_validation: VALIDATION,
             random: Random::new(seed),
+            prefetched: Prefetched::default(),
             priority,
             length,
         }
@@ -254,7 +257,9 @@ impl Strategy for Adage {
             Event::Freed { node, .. } | Event::Joined(node) => {
                 self.open.insert(node);
             }
+            Event::Began { .. } => {}
             Event::Left(node) => {
+                self.prefetched.forget(node);
                 self.open.remove(&node);
                 let queue = &mut self.nodes[node as usize];
                 queue.load = 0;
@@ -307,6 +312,17 @@ impl Strategy for Adage {
             }
         }
         starts
+    }
+
+    fn rank(&self, task: u32) -> u64 {
+        self.priority[task as usize]
+    }
+
+    fn prefetch(&mut self, _: Nanos, world: &World<'_>) -> Vec<(u32, u32)> {
+        let queues = (0..).zip(&self.nodes).filter(|(_, queue)| !queue.tasks.is_empty());
+        let queues =
+            queues.map(|(node, queue)| (node, queue.tasks.iter().rev().map(|(_, Reverse(task))| *task)));
+        self.prefetched.next(queues, world)
     }
 
     fn wake(&self) -> Option<Nanos> {

@@ -58,7 +58,8 @@ impl Waiting {
 impl Central {
     pub(super) fn new(workload: &Workload, ranks: Vec<u64>, policy: Policy, replicate: Replicate) -> Self {
         // Messages take no time here, so nobody needs anything in advance; and ranks decide, whatever their distance.
-        let settings = Settings { policy, look_ahead: Duration::ZERO, aging: Duration::from_millis(1) };
+        let aging = Duration::from_millis(1);
+        let settings = Settings { policy, look_ahead: Duration::ZERO, aging, placed: None };
         let classes: Vec<Waiting> = workload.classes.iter().map(Waiting::new).collect();
         Self {
             scheduler: Scheduler::new(settings),
@@ -144,6 +145,7 @@ impl Strategy for Central {
                 self.remove(task, world);
             }
             Happening::Freed { task, node } => self.freed(task, node, world),
+            Happening::Began { .. } => {}
             Happening::Joined(node) => self.join(node, world),
             Happening::Left(node) => {
                 let id = self.names[node as usize].clone();
@@ -172,7 +174,7 @@ impl Strategy for Central {
                     self.scheduler.handle(self.classes[number].truth());
                 }
                 for task in tasks {
-                    self.copies.started(task, node, now, world);
+                    self.copies.given(task, node, now, world);
                     starts.push((task, node));
                 }
             }

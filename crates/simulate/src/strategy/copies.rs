@@ -20,19 +20,24 @@ impl Copies {
         Self { replicate, speculation, wake: None, wanted: Vec::new() }
     }
 
-    pub(super) fn handle(&mut self, event: Event, _: Nanos, _: &World<'_>) {
+    pub(super) fn handle(&mut self, event: Event, now: Nanos, world: &World<'_>) {
         if self.replicate == Replicate::Speculative {
             match event {
                 Event::Ended { task, .. } | Event::Ready(task) => self.speculation.forget(task),
                 Event::Freed { task, node } => self.speculation.ended(task, node),
+                Event::Began { task, node } => {
+                    // Another execution has to bring its files first.
+                    let transfer = world.cluster.transfer(world.workload.bytes_read(task));
+                    self.speculation.started(task, node, now, world.compute(task, node) + transfer);
+                }
                 Event::Withdrawn(_) | Event::Joined(_) | Event::Left(_) => return,
             }
             self.wake = self.speculation.next_late();
         }
     }
 
-    /// A task has started somewhere.
-    pub(super) fn started(&mut self, task: u32, node: u32, now: Nanos, world: &World<'_>) {
+    /// A task was given to a node. One that holds tasks in advance says itself when it has begun.
+    pub(super) fn given(&mut self, task: u32, node: u32, now: Nanos, world: &World<'_>) {
         match self.replicate {
             Replicate::None => {}
             Replicate::Copies(n) => {
@@ -41,8 +46,10 @@ impl Copies {
                 }
             }
             Replicate::Speculative => {
-                self.speculation.started(task, node, now, world.time(task, node));
-                self.wake = self.speculation.next_late();
+                if world.cluster.ahead == 0 {
+                    self.speculation.started(task, node, now, world.time(task, node));
+                    self.wake = self.speculation.next_late();
+                }
             }
         }
     }

@@ -133,7 +133,7 @@ impl Strategy for Matrix {
                     queue.retain(|t| *t != task);
                 }
             }
-            Event::Freed { .. } => {}
+            Event::Freed { .. } | Event::Began { .. } => {}
             Event::Left(node) => {
                 self.holders.forget(node);
                 let queues = [&mut self.bound[node as usize], &mut self.free[node as usize]];
@@ -219,7 +219,7 @@ impl Strategy for Albatross {
                     queue.retain(|t| *t != task);
                 }
             }
-            Event::Freed { .. } | Event::Joined(_) => {}
+            Event::Freed { .. } | Event::Began { .. } | Event::Joined(_) => {}
             Event::Left(node) => {
                 self.holders.forget(node);
                 let tasks = std::mem::take(&mut self.queues[node as usize]);

@@ -7,6 +7,7 @@ mod locality;
 mod neighbours;
 mod placed;
 mod planned;
+mod prefetched;
 mod queued;
 #[cfg(test)]
 mod tests;
@@ -138,8 +139,9 @@ fn stages(stages: Stages, workload: &Workload, cluster: &Cluster, seed: u64) -> 
     if !matches!(stages.queue, Queue::Batch | Queue::Depth(0)) {
         return Box::new(queued::Queued::new(stages, ranks, seed));
     }
+    // Who holds tasks in advance and how many is for nobody to count by classes.
     let is_even = cluster.is_even() && cluster.storage != Storage::Local;
-    if is_even || stages.place == Place::LongestIdle {
+    if (is_even || stages.place == Place::LongestIdle) && cluster.ahead == 0 {
         return Box::new(central::Central::new(workload, ranks, Policy::Catena, stages.replicate));
     }
     Box::new(placed::Placed::new(stages.place, ranks, stages.replicate))

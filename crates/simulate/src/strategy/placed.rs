@@ -62,25 +62,42 @@ impl Costs for World<'_> {
     fn unstarted(&self) -> u64 {
         self.unstarted
     }
+
+    fn width(&self, task: u32, _: u32) -> usize {
+        self.workload.class(task).resources.cpus.div_ceil(1000) as usize
+    }
+
+    fn decision(&self) -> u64 {
+        self.cluster.scheduling
+    }
+
+    fn is_shared(&self) -> bool {
+        self.cluster.network.is_fair
+    }
 }
 
 impl Strategy for Placed {
     fn handle(&mut self, event: Event, now: Nanos, world: &World<'_>) {
         self.copies.handle(event, now, world);
         match event {
-            Event::Ready(task) => self.placement.add(task, self.rank(task), world),
-            Event::Withdrawn(task) => self.placement.remove(task, world),
+            Event::Ready(task) => self.placement.add(task, 0, self.rank(task), world),
+            Event::Withdrawn(task) => self.placement.remove(task),
             Event::Ended { task, node } => {
-                self.placement.remove(task, world);
+                self.placement.remove(task);
                 self.placement.ended(task, node, now);
                 if world.cluster.storage == crate::cluster::Storage::Local {
-                    self.placement.hold(node, &world.workload.tasks[task as usize].outputs, world);
+                    self.placement.hold(node, &world.workload.tasks[task as usize].outputs);
                 }
             }
             Event::Freed { task, node } => self.placement.ended(task, node, now),
+            Event::Began { task, node } => {
+                self.placement.started(task, node, now);
+                self.placement.hold(node, Costs::inputs(world, task));
+            }
             Event::Joined(node) => {
-                let slots = world.kind(node).resources.cpus / 1000;
-                self.placement.join(node, world.nodes[node as usize].kind, slots as usize, now);
+                let slots = (world.kind(node).resources.cpus / 1000) as usize;
+                let ahead = slots * world.cluster.ahead as usize;
+                self.placement.join(node, world.nodes[node as usize].kind, slots, ahead, now);
             }
             Event::Left(node) => self.placement.leave(node),
         }
@@ -88,16 +105,24 @@ impl Strategy for Placed {
 
     fn start(&mut self, now: Nanos, world: &World<'_>) -> Vec<(u32, u32)> {
         for task in self.copies.due(now, world) {
-            self.placement.add(task, self.copies.rank(self.rank(task)), world);
+            self.placement.add(task, 0, self.copies.rank(self.rank(task)), world);
         }
         let starts = self.placement.decide(now, world);
         for (task, node) in &starts {
-            self.copies.started(*task, *node, now, world);
+            self.copies.given(*task, *node, now, world);
         }
         starts
     }
 
+    fn rank(&self, task: u32) -> u64 {
+        Self::rank(self, task)
+    }
+
+    fn recall(&mut self, now: Nanos, world: &World<'_>) -> Vec<(u32, u32)> {
+        self.placement.recall(now, world)
+    }
+
     fn wake(&self) -> Option<Nanos> {
-        self.copies.wake()
+        self.copies.wake().into_iter().chain(self.placement.wake()).min()
     }
 }

@@ -300,6 +300,7 @@ impl Strategy for Planned {
             Event::Ended { node, .. } | Event::Freed { node, .. } | Event::Joined(node) => {
                 self.stirred.insert(node);
             }
+            Event::Began { .. } => {}
             Event::Left(node) => {
                 for lane in self.lanes(node) {
                     for task in self.plan[lane].drain(..) {

@@ -2,6 +2,7 @@
 
 use super::copies::Copies;
 use super::neighbours;
+use super::prefetched::Prefetched;
 use crate::engine::{Event, Strategy};
 use crate::random::Random;
 use crate::time::Nanos;
@@ -27,6 +28,7 @@ pub(super) struct Queued {
     random: Random,
     wait: Nanos,
     next: Option<Nanos>,
+    prefetched: Prefetched,
 }
 
 impl Queued {
@@ -42,6 +44,7 @@ impl Queued {
             random: Random::new(seed),
             wait: FIRST_WAIT,
             next: None,
+            prefetched: Prefetched::default(),
         }
     }
 
@@ -159,7 +162,7 @@ impl Queued {
             }) {
                 own.push(task);
                 starts.push((task, node));
-                self.copies.started(task, node, now, world);
+                self.copies.given(task, node, now, world);
             }
         }
     }
@@ -174,7 +177,7 @@ impl Strategy for Queued {
                 self.ready.insert(key);
             }
             Event::Withdrawn(task) | Event::Ended { task, .. } => self.forget(task),
-            Event::Freed { .. } => {}
+            Event::Freed { .. } | Event::Began { .. } => {}
             Event::Joined(node) => {
                 if self.queues.len() <= node as usize {
                     self.queues.resize(node as usize + 1, ReadyQueue::default());
@@ -182,6 +185,7 @@ impl Strategy for Queued {
                 }
             }
             Event::Left(node) => {
+                self.prefetched.forget(node);
                 let queue = std::mem::take(&mut self.queues[node as usize]);
                 self.ready.extend(queue.tasks().map(|t| self.key(t)).collect::<Vec<_>>());
             }
@@ -206,6 +210,15 @@ impl Strategy for Queued {
         self.next = (waits && hungry).then(|| now + self.wait);
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
         starts
+    }
+
+    fn rank(&self, task: u32) -> u64 {
+        self.key(task).0.0
+    }
+
+    fn prefetch(&mut self, _: Nanos, world: &World<'_>) -> Vec<(u32, u32)> {
+        let queues = (0..).zip(&self.queues).filter(|(_, queue)| !queue.is_empty());
+        self.prefetched.next(queues.map(|(node, queue)| (node, queue.tasks())), world)
     }
 
     fn wake(&self) -> Option<Nanos> {

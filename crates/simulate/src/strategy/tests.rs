@@ -2,7 +2,7 @@
 //! work is done whatever goes wrong, and the same seed gives the same result.
 
 use super::*;
-use crate::cluster::{Chance, Kind, Network};
+use crate::cluster::{Chance, Inputs, Kind, Network};
 use crate::engine::simulate;
 use crate::outcome::{Execution, Fate, Outcome};
 use crate::time::nanos;
@@ -57,7 +57,7 @@ fn cluster(nodes: u32, is_local: bool, is_fair: bool, chance: Chance) -> Cluster
     Cluster {
         kinds: vec![kind("fast", nodes, 2000, 2.0), kind("slow", 1, 4000, 0.5)],
         storage: if is_local { Storage::Local } else { Storage::Shared(1e9) },
-        network: Network { bandwidth: 1.25e8, latency: 1000, is_fair },
+        network: Network { bandwidth: 1.25e8, latency: 1000, is_fair, at_once: None },
         chance,
         ..Cluster::default()
     }
@@ -108,14 +108,21 @@ fn check(policy: PolicyName, workload: &Workload, cluster: &Cluster, outcome: &O
             assert!(succeeded(*parent, execution.start), "{policy}: {} starts too early", execution.task);
         }
     }
-    // At no start is a node asked for more than it has.
+    // At no time does a node do more than it can.
     for start in &outcome.executions {
-        let at = |e: &&Execution| e.node == start.node && e.start <= start.start && start.start < e.end;
+        let at = |e: &&Execution| e.node == start.node && e.busy <= start.busy && start.busy < e.end;
         let used: u64 =
             outcome.executions.iter().filter(at).map(|e| workload.class(e.task).resources.cpus).sum();
         let stay = outcome.stays.iter().find(|s| s.node == start.node).unwrap();
         assert!(used <= stay.cpus, "{policy}: node {} does too much", start.node);
         assert!(stay.from <= start.start && start.end <= stay.to, "{policy}: a node that is not there");
+        let order = [start.start, start.staged.min(start.busy), start.staged.max(start.busy), start.end];
+        assert!(order.is_sorted(), "{policy}: {start:?}");
+        // What is given in advance occupies a node when its files are there, and no node has a task twice.
+        assert!(cluster.ahead == 0 || start.staged <= start.busy, "{policy}: {start:?}");
+        let twice = |e: &&Execution| e.task == start.task && e.start <= start.start && start.start < e.end;
+        let twice = outcome.executions.iter().filter(twice).filter(|e| e.node == start.node).count();
+        assert!(twice <= 1, "{policy}: {} twice on node {}", start.task, start.node);
     }
     assert!(outcome.makespan > 0 || workload.is_empty());
     if cluster.chance == Chance::default() {
@@ -140,6 +147,23 @@ proptest! {
                 let copies = outcome.executions.iter().filter(|e| e.fate == Fate::Lost || e.fate == Fate::Failed);
                 prop_assert_eq!(copies.count(), 0, "{}: nothing goes wrong", policy);
             }
+        }
+    }
+
+    #[test]
+    fn every_policy_knows_nodes_that_hold_tasks_in_advance(
+        (workload, nodes, is_local, is_fair, chance, seed) in
+            (workload(), 1..6u32, any::<bool>(), any::<bool>(), chance(), 0..1000u64),
+        (ahead, scheduling, is_home, at_once) in
+            (0..4u32, prop_oneof![Just(0), Just(5_000_000)], any::<bool>(), prop::option::of(1..3u32)),
+    ) {
+        let inputs = if is_home { Inputs::Home(Some(5e7)) } else { Inputs::Outside };
+        let mut cluster = Cluster { ahead, scheduling, inputs, ..cluster(nodes, is_local, is_fair, chance) };
+        cluster.network.at_once = at_once;
+        for policy in policies() {
+            let outcome = run(policy, &workload, &cluster, seed);
+            check(policy, &workload, &cluster, &outcome);
+            prop_assert_eq!(&outcome, &run(policy, &workload, &cluster, seed), "{} is not repeatable", policy);
         }
     }
 
@@ -232,4 +256,130 @@ fn policies_are_known_by_their_names() {
     }
     assert_eq!("catena+order:prio".parse::<PolicyName>(), "order:prio".parse());
     assert!("catenna".parse::<PolicyName>().unwrap_err().contains("albatross"));
+}
+
+/// So many tasks that compute for a second and read 125 MB from outside each, which takes another.
+fn readers(tasks: u32) -> Workload {
+    let task =
+        |n: u32| Task { id: Name::new(n.to_string()), seconds: 1.0, inputs: vec![n], ..Task::default() };
+    let all = (0..tasks).map(task).collect();
+    let dag = Dag::new(tasks as usize, &[]).unwrap();
+    Workload::of_tasks(String::new(), all, vec![125_000_000; tasks as usize], dag, vec![Class::default()])
+}
+
+fn local(nodes: u32, is_fair: bool) -> Cluster {
+    let network = Network { bandwidth: 1.25e8, latency: 0, is_fair, at_once: None };
+    Cluster { storage: Storage::Local, network, ..Cluster::default() }.with_nodes(nodes)
+}
+
+#[test]
+fn what_is_brought_in_advance_takes_no_time() {
+    let workload = readers(40);
+    let both: Vec<PolicyName> =
+        ["catena", "place:longest-idle", "place:data", "place:min-min", "queue:2", "adage"]
+            .iter()
+            .map(|name| name.parse().unwrap())
+            .collect();
+    for is_fair in [false, true] {
+        for policy in &both {
+            let at_once = run(*policy, &workload, &local(4, is_fair), 1);
+            let ahead = run(*policy, &workload, &Cluster { ahead: 2, ..local(4, is_fair) }, 1);
+            let seconds = |outcome: &Outcome| crate::time::seconds(outcome.makespan);
+            assert!(seconds(&at_once) >= 20.0, "{policy}: {}", seconds(&at_once));
+            // The first files have to be brought, and share what there is; ADAGE's also with copies of others.
+            let most = if *policy == PolicyName::Adage && is_fair { 25.0 } else { 13.0 };
+            assert!((11.0..=most).contains(&seconds(&ahead)), "{policy}, {is_fair}: {}", seconds(&ahead));
+            // What ADAGE has in several queues is brought to several nodes.
+            let (more, less) = (ahead.bytes_moved, at_once.bytes_moved);
+            assert!(
+                more == less || *policy == PolicyName::Adage && more > less,
+                "{policy}: {more}, not {less}"
+            );
+            let busy = |outcome: &Outcome| outcome.utilisation(|_| 1000) * seconds(outcome);
+            assert!(busy(&at_once) > 19.0 && (busy(&ahead) - 10.0).abs() < 1e-6, "{policy}");
+        }
+    }
+}
+
+#[test]
+fn what_is_brought_one_after_the_other_is_there_sooner() {
+    let staged = |at_once: Option<u32>| {
+        let mut cluster = Cluster { ahead: 1, ..local(1, true) };
+        cluster.network.at_once = at_once;
+        let outcome = run(PolicyName::Catena, &readers(2), &cluster, 1);
+        let staged = outcome.executions.iter().map(|e| crate::time::seconds(e.staged)).collect::<Vec<_>>();
+        (staged, crate::time::seconds(outcome.makespan))
+    };
+    assert_eq!(staged(None), (vec![2.0, 2.0], 4.0));
+    assert_eq!(staged(Some(1)), (vec![1.0, 2.0], 3.0));
+}
+
+#[test]
+fn what_waits_at_a_node_that_dies_is_executed_elsewhere() {
+    let workload = readers(60);
+    let chance = Chance { lifetime: Some(nanos(20.0)), repair: nanos(5.0), ..Chance::default() };
+    for is_fair in [false, true] {
+        let cluster = Cluster { ahead: 3, chance, ..local(3, is_fair) };
+        let mut lost = 0;
+        for seed in 0..20 {
+            let outcome = run(PolicyName::Catena, &workload, &cluster, seed);
+            check(PolicyName::Catena, &workload, &cluster, &outcome);
+            let waited = |e: &&Execution| e.fate == Fate::Lost && e.busy == e.end;
+            lost += outcome.executions.iter().filter(waited).count();
+        }
+        assert!(lost > 10, "{lost} executions were lost before they began");
+    }
+}
+
+#[test]
+fn who_is_idle_gets_what_waits_elsewhere() {
+    // Nobody knows that half of the tasks take five times as long.
+    let workload = readers(64);
+    let chance = Chance { stragglers: 0.5, factor: 5.0, ..Chance::default() };
+    let cluster = Cluster { ahead: 8, chance, ..local(8, true) };
+    let policy: PolicyName = "replicate:none".parse().unwrap();
+    let outcome = run(policy, &workload, &cluster, 1);
+    check(policy, &workload, &cluster, &outcome);
+    let recalled = outcome.executions.iter().filter(|e| e.fate == Fate::Recalled).count();
+    assert!(recalled > 0 && outcome.wasted() == 0);
+    // All work is 192 seconds on average, on eight nodes.
+    assert!(outcome.makespan < nanos(33.0), "{}", crate::time::seconds(outcome.makespan));
+}
+
+#[test]
+fn schedulers_need_their_time() {
+    // Ten tasks, one after the other.
+    let task = |n: u32| Task { id: Name::new(n.to_string()), seconds: 1.0, ..Task::default() };
+    let arcs: Vec<(u32, u32)> = (1..10).map(|n| (n - 1, n)).collect();
+    let dag = Dag::new(10, &arcs).unwrap();
+    let chain =
+        Workload::of_tasks(String::new(), (0..10).map(task).collect(), vec![], dag, vec![Class::default()]);
+    let makespan = |policy: PolicyName, workload: &Workload, ahead: u32| {
+        let cluster = Cluster { scheduling: nanos(0.1), ahead, ..local(1, false) };
+        run(policy, workload, &cluster, 1).makespan
+    };
+    for policy in policies().into_iter().filter(|p| *p != PolicyName::Adage) {
+        // Who has a plan knows what is first.
+        let is_planned = matches!(policy, PolicyName::Heft | PolicyName::Cpop);
+        assert_eq!(makespan(policy, &chain, 0), nanos(if is_planned { 10.9 } else { 11.0 }), "{policy}");
+    }
+    // What was given in advance waits for nobody.
+    let mut many = readers(10);
+    many.files = vec![0; 10];
+    assert_eq!(makespan(PolicyName::Catena, &many, 0), nanos(11.0));
+    assert_eq!(makespan(PolicyName::Catena, &many, 1), nanos(10.1));
+}
+
+#[test]
+fn inputs_come_from_home() {
+    let workload = readers(4);
+    let seconds = |inputs: Inputs| {
+        let cluster = Cluster { inputs, ..local(4, true) };
+        let outcome = run(PolicyName::Catena, &workload, &cluster, 1);
+        assert_eq!(outcome.bytes_moved, 500_000_000);
+        crate::time::seconds(outcome.makespan)
+    };
+    assert!((seconds(Inputs::Outside) - 2.0).abs() < 1e-6, "one to bring and one to compute");
+    assert!((seconds(Inputs::Home(None)) - 5.0).abs() < 1e-6, "four share what one can send");
+    assert!((seconds(Inputs::Home(Some(2.5e8))) - 3.0).abs() < 1e-6);
 }
