@@ -6,8 +6,10 @@
 //! whether it is still the same.
 
 use crate::staging::{Staging, files_below, link, own_directory};
+use catena_data::{Depot, Place};
 use catena_model::Direction;
-use catena_model::chain::{Argument, Executable};
+use catena_model::chain::{Argument, Executable, Produced};
+use catena_model::content::{Artifact, ContentId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -83,6 +85,9 @@ struct CachedOutput {
     path: String,
     files: Vec<(String, Stamp)>,
     directory: bool,
+    /// Where agents have files of their own, what it is, and whether that is the directory that it has to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    held: Option<(Artifact, bool)>,
 }
 
 /// What the cache says about a task.
@@ -217,6 +222,14 @@ impl Cache {
         Ok(Some(hasher.finalize()))
     }
 
+    /// What a file is, where that is known: it need not be hashed again.
+    pub(crate) fn know(&self, path: &Path, id: ContentId) {
+        if let Ok(meta) = fs::metadata(path) {
+            let hash = blake3::Hash::from_bytes(*id.as_bytes());
+            self.hashes.lock().unwrap_or_else(PoisonError::into_inner).insert(Stamp::of(&meta), hash);
+        }
+    }
+
     fn file_hash(&self, path: &Path, meta: &fs::Metadata) -> io::Result<blake3::Hash> {
         let stamp = Stamp::of(meta);
         let hashes = || self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -264,6 +277,7 @@ impl Cache {
         key: &TaskKey,
         task: &Executable,
         staging: &Staging,
+        depot: Option<&Depot>,
         explain: bool,
     ) -> Lookup {
         let found: Option<String> = self
@@ -282,6 +296,13 @@ impl Cache {
             return miss("its outputs are described in another way now".to_owned());
         }
         for output in &outputs {
+            let holds =
+                |(artifact, _): &(Artifact, bool)| depot.is_some_and(|d| d.holdings().holds(artifact));
+            if output.held.as_ref().is_some_and(|held| !holds(held))
+                || output.held.is_none() && depot.is_some()
+            {
+                return miss(format!("its earlier output {} is not here any more", output.path));
+            }
             for (file, stamp) in &output.files {
                 match fs::metadata(file) {
                     Ok(meta) if Stamp::of(&meta) == *stamp => {}
@@ -292,6 +313,15 @@ impl Cache {
         }
         for (output, target) in outputs.iter().zip(targets) {
             let local = Path::new(staging.locate(&target.variable.value));
+            if let (Some((artifact, is_unit)), Some(depot)) = (&output.held, depot) {
+                let place = staging.unit(&target.variable.value).filter(|_| *is_unit).unwrap_or(local);
+                if !place.exists()
+                    && let Err(e) = depot.holdings().place(artifact, place, Place::Shared)
+                {
+                    return miss(format!("its earlier output {} cannot be used: {e}", output.path));
+                }
+                continue;
+            }
             let path = Path::new(&output.path);
             let linked = match (own_directory(path), local.parent()) {
                 _ if output.directory && !path.exists() => fs::create_dir_all(local),
@@ -355,9 +385,31 @@ impl Cache {
                 stamped.push((file.to_string_lossy().into_owned(), stamp));
             }
             let path = output.variable.value.to_string();
-            outputs.push(CachedOutput { path, files: stamped, directory });
+            outputs.push(CachedOutput { path, files: stamped, directory, held: None });
         }
-        let outputs = serde_json::to_string(&outputs)?;
+        self.record_outputs(name, key, &outputs)
+    }
+
+    /// Remembers the outputs of a task that are held by this agent.
+    pub(crate) fn record_held(
+        &self,
+        name: &str,
+        key: &TaskKey,
+        task: &Executable,
+        produced: &[Produced],
+    ) -> io::Result<()> {
+        let mut outputs = Vec::new();
+        for output in task.outputs() {
+            let path = output.variable.value.to_string();
+            let found = produced.iter().find(|p| Path::new(&path).starts_with(p.name.as_str()));
+            let held = found.map(|p| (p.artifact, p.name != path));
+            outputs.push(CachedOutput { path, files: Vec::new(), directory: false, held });
+        }
+        self.record_outputs(name, key, &outputs)
+    }
+
+    fn record_outputs(&self, name: &str, key: &TaskKey, outputs: &[CachedOutput]) -> io::Result<()> {
+        let outputs = serde_json::to_string(outputs)?;
         self.write("INSERT OR REPLACE INTO entry VALUES (?1, ?2)", params![&key.key[..], outputs]);
         self.write("INSERT OR REPLACE INTO last VALUES (?1, ?2)", params![task_number(name), key.parts]);
         Ok(())

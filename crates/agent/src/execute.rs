@@ -7,8 +7,12 @@ use crate::log::{Log, last_lines};
 use crate::process::{self, End, Limit, Limits, Stop, Usage, Wish};
 use crate::roster::{ATTEMPT_VARIABLE, Roster, STATE_VARIABLE};
 use crate::staging::{Staging, files_below};
+use crate::supply::{Stock, tell};
 use crate::surroundings::{Sandbox, connect, program_in};
-use catena_model::chain::{AgentEvent, Argument, Attempt, Executable, Outcome, TaskFailure, TaskResult};
+use catena_data::{Artifact, Depot};
+use catena_model::chain::{
+    AgentEvent, Argument, Attempt, Executable, History, Outcome, Phase, TaskFailure, TaskResult, Unsupplied,
+};
 use catena_model::{DIRECTORY, Direction, Name, RetryPolicy, Template, TimeoutPolicy, shell_quote};
 use std::collections::HashMap;
 use std::io;
@@ -23,6 +27,8 @@ const SECRETS: [&str; 3] = ["CATENA_STORE", "CATENA_BUS", "CATENA_TOKEN"];
 pub(crate) struct Executor<'a> {
     pub(crate) config: &'a AgentConfig,
     pub(crate) cache: Option<&'a Cache>,
+    /// What it holds, if it has files of its own.
+    pub(crate) depot: Option<&'a Depot>,
     pub(crate) roster: &'a Roster,
     pub(crate) report: &'a (dyn Fn(AgentEvent) + Send + Sync),
 }
@@ -32,6 +38,7 @@ enum Trouble {
     Failed(TaskFailure),
     Cancelled(TaskFailure),
     Interrupted,
+    Unsupplied(Unsupplied),
 }
 
 pub(crate) fn now_millis() -> i64 {
@@ -40,18 +47,55 @@ pub(crate) fn now_millis() -> i64 {
 
 impl Executor<'_> {
     /// Executes a chain. Also returns what [`Executor::remember`] should know, once nobody waits any more.
-    pub(crate) fn chain(&self, job: &Job, stop: &Stop) -> (Outcome, Vec<(usize, TaskKey)>) {
-        let mut staging = Staging::new(&job.context, job.attempt, &job.chain);
+    pub(crate) fn chain(
+        &self,
+        job: &Job,
+        stock: &Stock,
+        stop: &Stop,
+        history: &mut History,
+    ) -> (Outcome, Vec<(usize, TaskKey)>) {
+        let mut staging = Staging::new(&job.context, job.attempt, &job.chain, self.depot.is_some());
         let mut keys = Vec::new();
-        let outcome = self.tasks(job, stop, &mut staging, &mut keys);
+        let outcome = self
+            .supply(job, stock, &mut staging)
+            .and_then(|()| self.tasks(job, stop, &mut staging, &mut keys, history));
         staging.clean();
         let outcome = match outcome {
             Ok(results) => Outcome::Succeeded(results),
             Err(Trouble::Failed(failure)) => Outcome::Failed(Box::new(failure)),
             Err(Trouble::Cancelled(failure)) => Outcome::Cancelled(Box::new(failure)),
             Err(Trouble::Interrupted) => Outcome::Interrupted,
+            Err(Trouble::Unsupplied(why)) => Outcome::Unsupplied(Box::new(why)),
         };
         (outcome, keys)
+    }
+
+    /// Notes and says what an attempt is at, where that is worth knowing.
+    fn enter(&self, job: &Job, phase: Phase, history: &mut History) {
+        if self.depot.is_some() {
+            let at = now_millis();
+            history.push((phase, at));
+            (self.report)(AgentEvent::Phase { attempt: job.attempt, phase, at });
+        }
+    }
+
+    /// Puts what was brought where tasks find it.
+    fn supply(&self, job: &Job, stock: &Stock, staging: &mut Staging) -> Result<(), Trouble> {
+        let Some(depot) = self.depot else { return Ok(()) };
+        let placed = staging.supply(depot, &job.context, &job.chain, &stock.supplies);
+        if let Some(cache) = self.cache {
+            for supply in &stock.supplies {
+                if let Artifact::File(file) = supply.artifact {
+                    cache.know(Path::new(staging.locate(&supply.name)), file.id);
+                }
+            }
+        }
+        placed.map_err(|e| {
+            // It was whole when it came, so it has been damaged since.
+            tell(depot, Vec::new(), Vec::new(), (0, 0.0), self.report);
+            let message = format!("an input cannot be put in its place: {e}");
+            Trouble::Unsupplied(Unsupplied { message, ..Unsupplied::default() })
+        })
     }
 
     /// Puts the results of tasks into the cache.
@@ -70,7 +114,9 @@ impl Executor<'_> {
         stop: &Stop,
         staging: &mut Staging,
         keys: &mut Vec<(usize, TaskKey)>,
+        history: &mut History,
     ) -> Result<Vec<TaskResult>, Trouble> {
+        self.enter(job, Phase::Running, history);
         let mut done = Vec::with_capacity(job.chain.executables.len());
         let mut trouble = None;
         for (index, task) in job.chain.executables.iter().enumerate() {
@@ -87,6 +133,27 @@ impl Executor<'_> {
                 }
             }
         }
+        if let Some(depot) = self.depot {
+            self.enter(job, Phase::StageOut, history);
+            for (task, (result, key)) in &mut done {
+                let targets = task.outputs().map(|o| &o.variable.value);
+                match staging.hand_over(depot, job.attempt.chain.run, targets) {
+                    Ok(produced) => {
+                        if let (Some(cache), Some(key)) = (self.cache, key.take()) {
+                            // A result that cannot be remembered is still a result.
+                            let _ = cache.record_held(&task_name(job, task), &key, task, &produced);
+                        }
+                        result.data = produced;
+                    }
+                    Err(e) => {
+                        let message = format!("its outputs cannot be held for others: {e}");
+                        return Err(trouble.unwrap_or_else(|| Trouble::Failed(failure(task, message))));
+                    }
+                }
+            }
+            tell(depot, Vec::new(), Vec::new(), (0, 0.0), self.report);
+            return settle_tasks(done, trouble, keys);
+        }
         // Also what came before a failure is worth keeping: the next attempt finds it in the cache.
         let outputs = done.iter().flat_map(|(task, _)| task.outputs()).map(|o| &o.variable.value);
         if let Err(e) = staging.publish(outputs) {
@@ -95,12 +162,7 @@ impl Executor<'_> {
             return Err(trouble
                 .unwrap_or_else(|| Trouble::Failed(last.map(|t| failure(t, message)).unwrap_or_default())));
         }
-        let mut results = Vec::with_capacity(done.len());
-        for (index, (_, (result, key))) in done.into_iter().enumerate() {
-            keys.extend(key.map(|key| (index, key)));
-            results.push(result);
-        }
-        trouble.map_or(Ok(results), Err)
+        settle_tasks(done, trouble, keys)
     }
 
     /// Executes a task, or takes its result from the cache. The key is returned if it was executed.
@@ -124,7 +186,7 @@ impl Executor<'_> {
             if task.outputs().next().is_some() {
                 staging.directory().map_err(|e| Trouble::Failed(no_directory(task, &e)))?;
             }
-            match cache.lookup(&task_name(job, task), &made, task, staging, self.config.explain) {
+            match cache.lookup(&task_name(job, task), &made, task, staging, self.depot, self.config.explain) {
                 Lookup::Hit => {
                     (self.report)(AgentEvent::TaskStarted {
                         attempt: job.attempt,
@@ -163,7 +225,7 @@ impl Executor<'_> {
             attempts,
             cpu_millis: usage.cpu_millis,
             memory: usage.memory,
-            failure: None,
+            ..TaskResult::default()
         };
         Ok((result, key))
     }
@@ -190,7 +252,7 @@ impl Executor<'_> {
             };
             let past_deadline = deadline.is_some_and(|d| Instant::now() >= d);
             let again = match &trouble {
-                Trouble::Interrupted => false,
+                Trouble::Interrupted | Trouble::Unsupplied(_) => false,
                 // Limits that only cancel are retried too, as long as somebody still wants the result.
                 Trouble::Failed(f) | Trouble::Cancelled(f) => {
                     let again = policy.allows_another(attempt) && policy.applies_to(f.exit_code);
@@ -351,13 +413,17 @@ impl Executor<'_> {
             let program = task.path.as_str();
             // A path with a slash is relative to the workflow, like all other paths in it.
             let program = if program.contains('/') {
-                job.context.directory.join(program)
+                job.context.directory.join(staging.locate(program))
             } else {
                 PathBuf::from(program)
             };
             shown = shown_command(task, &arguments);
             command = Command::new(program);
-            command.args(&arguments).current_dir(&job.context.directory);
+            let directory = match self.depot {
+                Some(_) => staging.directory().map_err(|e| no_directory(task, &e))?,
+                None => &job.context.directory,
+            };
+            command.args(&arguments).current_dir(directory);
         }
         command.env(STATE_VARIABLE, &job.context.state).env(ATTEMPT_VARIABLE, attempt_mark(job.attempt));
         for secret in SECRETS {
@@ -366,6 +432,23 @@ impl Executor<'_> {
         command.envs(task.env.iter().map(|(k, v)| (k.as_str(), v)));
         Ok((command, shown))
     }
+}
+
+/// A task that is done, what came of it, and the key to remember it by if it was executed.
+type Done<'t> = (&'t Executable, (TaskResult, Option<TaskKey>));
+
+/// The results of tasks that are done, or why others are not.
+fn settle_tasks(
+    done: Vec<Done<'_>>,
+    trouble: Option<Trouble>,
+    keys: &mut Vec<(usize, TaskKey)>,
+) -> Result<Vec<TaskResult>, Trouble> {
+    let mut results = Vec::with_capacity(done.len());
+    for (index, (_, (result, key))) in done.into_iter().enumerate() {
+        keys.extend(key.map(|key| (index, key)));
+        results.push(result);
+    }
+    trouble.map_or(Ok(results), Err)
 }
 
 /// Identifies an attempt among all that an agent runs.

@@ -3,9 +3,11 @@
 //! An attempt writes below a directory of its own. When all tasks of the chain have succeeded, its
 //! outputs are renamed to their final places. An attempt that dies leaves nothing where others look.
 
-use catena_model::chain::{Attempt, Executable, ProcessChain, RunContext};
+use crate::supply::kept_name;
+use catena_data::{DataError, Depot, Put};
+use catena_model::chain::{Attempt, Executable, ProcessChain, Produced, RunContext, RunId, Supply};
 use catena_model::{DIRECTORY, Name};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -21,11 +23,21 @@ pub(crate) struct Staging {
     local: HashMap<Name, (PathBuf, usize)>,
     /// What is renamed at the end: from, to.
     moves: Vec<(PathBuf, PathBuf)>,
+    /// Where inputs are that were brought here, by what the run calls them.
+    inputs: HashMap<Name, PathBuf>,
+    /// Nobody else sees the places that outputs are named after.
+    is_private: bool,
 }
 
 impl Staging {
-    /// Decides where everything goes, without touching the disk.
-    pub(crate) fn new(context: &RunContext, attempt: Attempt, chain: &ProcessChain) -> Self {
+    /// Decides where everything goes, without touching the disk. Where agents have files of their own, nothing is
+    /// ever put outside of the attempt's directory.
+    pub(crate) fn new(
+        context: &RunContext,
+        attempt: Attempt,
+        chain: &ProcessChain,
+        is_private: bool,
+    ) -> Self {
         let directory = context.work.join(format!("{}-{}", attempt.chain.seq, attempt.number));
         let mut staging = Self {
             directory,
@@ -34,6 +46,8 @@ impl Staging {
             published: context.work.join(format!("{}.published", attempt.chain.seq)),
             local: HashMap::new(),
             moves: Vec::new(),
+            inputs: HashMap::new(),
+            is_private,
         };
         for output in chain.executables.iter().flat_map(Executable::outputs) {
             let target = &output.variable.value;
@@ -64,6 +78,10 @@ impl Staging {
                 return (root.join(relative), root.join(unit), base.join(unit));
             }
         }
+        if self.is_private {
+            let local = self.directory.join("elsewhere").join(below(path));
+            return (local.clone(), local, path.to_path_buf());
+        }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let mark = format!(".{name}.catena-{}-{}-{}", attempt.chain.run, attempt.chain.seq, attempt.number);
         let local = path.with_file_name(mark);
@@ -72,7 +90,85 @@ impl Staging {
 
     /// Where something with this final path is while the chain runs.
     pub(crate) fn locate<'p>(&'p self, path: &'p str) -> &'p str {
-        self.local.get(path).and_then(|(p, _)| p.to_str()).unwrap_or(path)
+        let local = self.local.get(path).map(|(p, _)| p).or_else(|| self.inputs.get(path));
+        local.and_then(|p| p.to_str()).unwrap_or(path)
+    }
+
+    /// Puts what was brought here where the tasks of a chain find it.
+    pub(crate) fn supply(
+        &mut self,
+        depot: &Depot,
+        context: &RunContext,
+        chain: &ProcessChain,
+        supplies: &[Supply],
+    ) -> Result<(), DataError> {
+        if supplies.is_empty() {
+            return Ok(());
+        }
+        let directory = self.directory().map_err(|e| DataError::at(&context.work)(e))?.join("in");
+        let values = chain.executables.iter().flat_map(|task| {
+            let arguments = task.arguments.iter().map(|a| &a.variable.value);
+            arguments.chain(std::iter::once(&task.path))
+        });
+        let values: Vec<&Name> = values.filter(|v| !self.local.contains_key(*v)).collect();
+        let mut whole: Vec<PathBuf> = Vec::new();
+        for supply in supplies {
+            let name = Path::new(supply.name.as_str());
+            let place =
+                [(&context.tmp, "tmp"), (&context.out, "out")].into_iter().find_map(|(base, part)| {
+                    Some(directory.join(part).join(below(name.strip_prefix(base).ok()?)))
+                });
+            let place = place.unwrap_or_else(|| directory.join("elsewhere").join(below(name)));
+            // It may have come with a directory that it is in.
+            if !whole.iter().any(|w| place.starts_with(w)) {
+                depot.place(supply, &place)?;
+            }
+            if supply.parts.is_empty() {
+                whole.push(place.clone());
+            }
+            for value in &values {
+                if let Ok(rest) = Path::new(value.as_str()).strip_prefix(name) {
+                    let local = if rest.as_os_str().is_empty() { place.clone() } else { place.join(rest) };
+                    self.inputs.insert((*value).clone(), local);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is put in its place to have an output there: the output, or the directory that it has to itself.
+    pub(crate) fn unit(&self, target: &str) -> Option<&Path> {
+        self.local.get(target).map(|(_, index)| self.moves[*index].0.as_path())
+    }
+
+    /// Puts outputs where others can have them, and keeps them there for the run.
+    pub(crate) fn hand_over<'t>(
+        &self,
+        depot: &Depot,
+        run: RunId,
+        targets: impl Iterator<Item = &'t Name>,
+    ) -> Result<Vec<Produced>, String> {
+        let mut chosen: BTreeMap<usize, Vec<&Name>> = BTreeMap::new();
+        for target in targets {
+            if let Some((_, index)) = self.local.get(target) {
+                chosen.entry(*index).or_default().push(target);
+            }
+        }
+        let mut produced = Vec::new();
+        for (index, targets) in chosen {
+            let (from, to) = &self.moves[index];
+            // A directory that holds nothing but the one output in it is not worth a manifest.
+            let alone = targets.first().filter(|t| targets.len() == 1 && is_alone(from, self.locate(t)));
+            let (path, name) = match alone {
+                Some(target) => (Path::new(self.locate(target)), (*target).clone()),
+                None => (from.as_path(), Name::new(to.to_string_lossy())),
+            };
+            let (artifact, _pin) = depot.holdings().put(path, Put::Link).map_err(|e| e.to_string())?;
+            depot.holdings().keep(&kept_name(run, &name), &artifact).map_err(|e| e.to_string())?;
+            depot.export(&artifact)?;
+            produced.push(Produced { name, artifact });
+        }
+        Ok(produced)
     }
 
     /// The directory of the attempt, made if there is none yet.
@@ -176,6 +272,26 @@ impl Staging {
     }
 }
 
+/// Whether an output is a file and the only thing in the directory that it has to itself.
+fn is_alone(directory: &Path, output: &str) -> bool {
+    let output = Path::new(output);
+    let is_file = || fs::symlink_metadata(output).is_ok_and(|m| m.is_file());
+    let only = || {
+        fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some() && entries.next().is_none())
+    };
+    output.parent() == Some(directory) && is_file() && only()
+}
+
+/// The part of a path that can stand below another one: without a root, and without any way up.
+fn below(path: &Path) -> PathBuf {
+    let parts = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name),
+        Component::ParentDir => Some("up".as_ref()),
+        _ => None,
+    });
+    parts.collect()
+}
+
 /// The directory that an output with a chosen name has to itself: `…/data/<id>/<name>`. It belongs to the
 /// output with all that is in it.
 pub(crate) fn own_directory(path: &Path) -> Option<&Path> {
@@ -270,7 +386,7 @@ mod tests {
         let name = Name::new(target.to_string_lossy());
         let attempt = |number| {
             let attempt = Attempt { chain: ChainKey { run: RunId(1), seq: 3 }, number };
-            let mut staging = Staging::new(&context, attempt, &chain);
+            let mut staging = Staging::new(&context, attempt, &chain, false);
             staging.prepare_output(&name, "string").unwrap();
             fs::write(staging.locate(&name), number.to_string()).unwrap();
             staging

@@ -1,6 +1,8 @@
 //! What is said.
 
-use catena_model::chain::{AgentEvent, Attempt, ProcessChain, RunContext, RunId};
+use catena_model::chain::{
+    AgentEvent, Attempt, DataAddress, Neighbour, ProcessChain, RunContext, RunId, Supply,
+};
 use catena_model::{Name, Resources};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,6 +69,40 @@ pub enum Message {
     },
     /// Give these back, if they have not started yet: somebody else is idle.
     Recall(Vec<Attempt>),
+    /// Say what you hold: it is not known, or not believed any more.
+    Inventory,
+    /// What an agent keeps for these runs need not be kept any more, and neither need these files.
+    Release {
+        /// Runs that are over.
+        runs: Vec<RunId>,
+        /// Files that nobody will read any more.
+        files: Vec<(RunId, Name)>,
+    },
+    /// Get this and keep it: it should not be lost with whoever has it.
+    Keep {
+        /// For this run.
+        run: RunId,
+        /// What, and where it can be had.
+        supply: Box<Supply>,
+    },
+    /// The agents that this one may give chains to.
+    Neighbours(Vec<Name>),
+    /// An agent that has more to do than it can asks another one how much that has.
+    HowBusy {
+        /// Who asks.
+        agent: Name,
+    },
+    /// The answer.
+    Busy(Box<Neighbour>),
+    /// An agent gives chains that it has not started to another one.
+    Give {
+        /// Who gives.
+        from: Name,
+        /// Who gets them.
+        to: Name,
+        /// The attempts.
+        attempts: Vec<Attempt>,
+    },
     /// Stop these attempts: somebody else has the chains.
     Void(Vec<Attempt>),
     /// Stop all chains of a run for good.
@@ -111,6 +147,12 @@ pub struct AgentState {
     /// It takes nothing new, and ends when it has nothing left.
     #[serde(default)]
     pub leaving: bool,
+    /// Where it serves the files that it has, if it does.
+    #[serde(default)]
+    pub data: Option<DataAddress>,
+    /// Runs for which it keeps files.
+    #[serde(default)]
+    pub keeps: Vec<RunId>,
 }
 
 /// Chains of a class that wait.
@@ -144,4 +186,17 @@ pub struct Assignment {
     pub attempt: Attempt,
     /// The chain.
     pub chain: Arc<ProcessChain>,
+    /// What it reads, where agents have files of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supplies: Vec<Supply>,
+    /// Another agent has given it away; it is not given away again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub received: bool,
+}
+
+impl Assignment {
+    /// A chain that comes from a scheduler. What it reads is said later.
+    pub fn new(attempt: Attempt, chain: Arc<ProcessChain>) -> Self {
+        Self { attempt, chain, supplies: Vec::new(), received: false }
+    }
 }
