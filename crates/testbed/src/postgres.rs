@@ -1,17 +1,23 @@
 //! A private PostgreSQL server.
 
+use crate::net::Host;
+use crate::place::Place;
 use crate::server::{Server, TestbedError, find_program, free_port, wait_until};
 use rustix::process::Signal;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
 /// A PostgreSQL server on a free port. Commits are written to the disk, as they would be anywhere.
 pub struct Postgres {
     server: Server,
+    place: Place,
     port: u16,
     programs: Vec<PathBuf>,
     _directory: TempDir,
@@ -24,17 +30,26 @@ const PACKAGE: &str = "postgresql";
 impl Postgres {
     /// Makes an empty database, starts a server, and waits until it accepts connections.
     pub fn start() -> Result<Self, TestbedError> {
+        Self::start_at(Place::Here)
+    }
+
+    /// Does so on a host. Everybody on its net reaches it.
+    pub fn start_on(host: Arc<Host>) -> Result<Self, TestbedError> {
+        Self::start_at(Place::On(host))
+    }
+
+    pub(crate) fn start_at(place: Place) -> Result<Self, TestbedError> {
         let programs = installed();
         let directory = tempfile::Builder::new().prefix("catena-postgres-").tempdir()?;
         let path = directory.path();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))?;
         let data = path.join("data");
         std::fs::create_dir(&data)?;
-        let mut arguments = as_user();
-        if !arguments.is_empty() {
+        let user = as_user();
+        if !user.is_empty() {
             Command::new("chown").args(["-R", USER]).arg(path).status()?;
         }
-        let mut initialise = arguments.clone();
+        let mut initialise = user.clone();
         initialise.push(find_program("initdb", &programs, PACKAGE)?.into());
         for argument in ["-A", "trust", "-U", USER, "--no-sync", "-E", "UTF8", "--locale", "C", "-D"] {
             initialise.push(argument.into());
@@ -49,13 +64,19 @@ impl Postgres {
             let detail = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(TestbedError::Start { what: "initdb".to_owned(), detail });
         }
+        if let Place::On(_) = place {
+            let mut rules = File::options().append(true).open(data.join("pg_hba.conf"))?;
+            writeln!(rules, "host all all samenet trust")?;
+        }
         let port = free_port();
+        let mut arguments = place.prefix();
+        arguments.extend(user);
         arguments.push(find_program("postgres", &programs, PACKAGE)?.into());
         arguments.push("-D".into());
         arguments.push(data.into());
         let settings = [
             format!("port={port}"),
-            "listen_addresses=127.0.0.1".to_owned(),
+            format!("listen_addresses={}", place.listen()),
             format!("unix_socket_directories={}", path.display()),
             "max_connections=200".to_owned(),
             "shared_buffers=256MB".to_owned(),
@@ -67,7 +88,7 @@ impl Postgres {
         }
         // Immediate shutdown on QUIT: nobody wants to wait for a database that is thrown away.
         let server = Server::start_stopped_by(arguments, Vec::new(), &path.join("log"), Signal::QUIT)?;
-        let mut postgres = Self { server, port, programs, _directory: directory };
+        let mut postgres = Self { server, place, port, programs, _directory: directory };
         postgres.wait()?;
         Ok(postgres)
     }
@@ -77,7 +98,8 @@ impl Postgres {
         let ready = find_program("pg_isready", &self.programs, PACKAGE)?;
         let port = self.port.to_string();
         let ask = || {
-            let status = Command::new(&ready).args(["-q", "-h", "127.0.0.1", "-p", &port]).status().ok()?;
+            let arguments = ["-q", "-h", "127.0.0.1", "-p", &port];
+            let status = self.place.command(&ready).args(arguments).status().ok()?;
             if status.success() { Some(true) } else { (!self.server.is_alive()).then_some(false) }
         };
         match wait_until(Duration::from_mins(1), ask) {
@@ -92,15 +114,15 @@ impl Postgres {
     }
 
     fn url_of(&self, database: &str) -> String {
-        format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
+        format!("postgres://{USER}@{}:{}/{database}", self.place.address(), self.port)
     }
 
     /// Makes a database of its own for somebody and tells where it is.
     pub fn create_database(&self, name: &str) -> Result<String, TestbedError> {
         let program = find_program("createdb", &self.programs, PACKAGE)?;
         let port = self.port.to_string();
-        let output =
-            Command::new(program).args(["-h", "127.0.0.1", "-p", &port, "-U", USER, name]).output()?;
+        let arguments = ["-h", "127.0.0.1", "-p", &port, "-U", USER, name];
+        let output = self.place.command(program).args(arguments).output()?;
         if output.status.success() {
             return Ok(self.url_of(name));
         }

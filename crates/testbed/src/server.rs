@@ -31,6 +31,9 @@ pub enum TestbedError {
         /// Why, as far as is known.
         detail: String,
     },
+    /// There is no such network.
+    #[error("the network cannot be made or changed: {0}")]
+    Network(String),
     /// The operating system refused something.
     #[error(transparent)]
     Io(#[from] std::io::Error),
