@@ -6,11 +6,12 @@
 
 use crate::clock::Clock;
 use crate::desk::Desk;
-use catena_agent::{Agent, AgentConfig, Cache, Job, Roster};
+use catena_agent::{Agent, AgentConfig, Backlog, Cache, Job, Roster};
 use catena_bus::{AgentState, Assignment, Bus, Message, subject};
+use catena_data::Depot;
 use catena_model::Name;
-use catena_model::chain::{AgentEvent, RunContext};
-use catena_schedule::{Address, Attachment};
+use catena_model::chain::{AgentEvent, Neighbour, RunContext};
+use catena_schedule::{Address, Attachment, Giver, Giving};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,6 +30,9 @@ const TELL_STARTS: Duration = Duration::from_millis(100);
 
 /// How long an agent that was asked to stop waits for somebody to hear of it.
 const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Where an agent with files of its own works on runs, below its directory.
+pub(crate) const RUNS: &str = "runs";
 
 /// How an agent far from its scheduler behaves.
 #[derive(Clone)]
@@ -52,33 +56,43 @@ pub struct AgentRole {
     /// it does not wake anyone up.
     started: Arc<Mutex<Vec<AgentEvent>>>,
     bus: Arc<dyn Bus>,
-    /// Marks the processes of this agent, where several share a machine and the places of runs.
+    /// What it holds, if it has files of its own.
+    depot: Option<Arc<Depot>>,
+    /// Marks the processes of this agent, where several share a machine and the places of runs. An agent with files of
+    /// its own works here.
     mark: Option<PathBuf>,
 }
 
 impl AgentRole {
     /// Starts an agent. It works once [`AgentRole::run`] or [`AgentRole::run_remote`] is polled.
-    pub fn start(config: AgentConfig, cache: Option<Arc<Cache>>, roster: Roster, bus: Arc<dyn Bus>) -> Self {
+    pub fn start(
+        config: AgentConfig,
+        cache: Option<Arc<Cache>>,
+        depot: Option<Arc<Depot>>,
+        roster: Roster,
+        bus: Arc<dyn Bus>,
+    ) -> Self {
         let (sender, events) = unbounded_channel();
         let started: Arc<Mutex<Vec<AgentEvent>>> = Arc::default();
         let noted = started.clone();
         let report = move |event| {
             let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(event, AgentEvent::Ended { .. }) {
+            if matches!(event, AgentEvent::TaskStarted { .. }) {
+                noted.push(event);
+            } else {
                 for event in noted.drain(..).chain([event]) {
                     let _ = sender.send(event);
                 }
-            } else {
-                noted.push(event);
             }
         };
-        let agent = Agent::start(config.clone(), cache, roster, report);
-        Self { config, agent, events, started, bus, mark: None }
+        let agent = Agent::start(config.clone(), cache, depot.clone(), roster, report);
+        Self { config, agent, events, started, bus, depot, mark: None }
     }
 
     fn state(&self) -> AgentState {
         let AgentConfig { id, capabilities, resources, .. } = self.config.clone();
-        AgentState { id, capabilities, resources, ..AgentState::default() }
+        let data = self.depot.as_ref().map(|d| d.address().clone());
+        AgentState { id, capabilities, resources, data, keeps: self.agent.keeps(), ..AgentState::default() }
     }
 
     /// Takes chains in and reports on them until the bus closes: in the process of the scheduler.
@@ -133,10 +147,23 @@ impl AgentRole {
 
     fn assign(&self, chains: Vec<Assignment>, context: &Arc<RunContext>) {
         let context = match &self.mark {
-            Some(mark) => &Arc::new(RunContext { state: mark.clone(), ..(**context).clone() }),
+            Some(mark) => {
+                let mut own = RunContext { state: mark.clone(), ..(**context).clone() };
+                if self.depot.is_some() {
+                    let run = mark.join(RUNS).join(context.run.to_string());
+                    (own.work, own.logs) = (run.join("work"), run.join("logs"));
+                }
+                &Arc::new(own)
+            }
             None => context,
         };
-        let job = |a: Assignment| Job { attempt: a.attempt, chain: a.chain, context: context.clone() };
+        let job = |a: Assignment| Job {
+            attempt: a.attempt,
+            chain: a.chain,
+            context: context.clone(),
+            supplies: a.supplies,
+            received: a.received,
+        };
         self.agent.assign(chains.into_iter().map(job).collect());
     }
 
@@ -162,6 +189,7 @@ impl AgentRole {
             clock,
             busy: Instant::now(),
             leaving: false,
+            giver: Giver::default(),
         };
         let own = remote.role.bus.subscribe(&subject::agent(&remote.role.config.id)).await;
         let all = remote.role.bus.subscribe(subject::AGENTS).await;
@@ -179,6 +207,8 @@ struct Remote {
     /// When it last had something to do, or was asked to stay.
     busy: Instant,
     leaving: bool,
+    /// Decides what it gives to others.
+    giver: Giver,
 }
 
 impl Remote {
@@ -192,7 +222,11 @@ impl Remote {
         let mut look = tokio::time::interval(options.look);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let until_beat = Duration::from_millis((self.bond.next() - self.clock.now()).max(0) as u64);
+            let until = |when: i64| Duration::from_millis((when - self.clock.now()).max(0) as u64);
+            let until_beat = until(self.bond.next());
+            // Who has nothing to give need not think about it.
+            let gives = self.role.depot.is_some() && self.role.agent.backlog().own > 0;
+            let until_gift = until(self.giver.next());
             tokio::select! {
                 n = own.receive(&mut messages, 256) => if n == 0 { return },
                 n = all.receive(&mut shared, 256) => if n == 0 { return },
@@ -204,6 +238,7 @@ impl Remote {
                     self.report(std::mem::take(&mut events)).await;
                 }
                 () = tokio::time::sleep(until_beat) => self.tick().await,
+                () = tokio::time::sleep(until_gift), if gives => self.consider_giving().await,
                 _ = look.tick() => if let Some(desk) = &options.desk {
                     // A desk that is silent must not make the agent silent too.
                     let _ = tokio::time::timeout(options.lease / 2, self.visit(&**desk)).await;
@@ -213,7 +248,9 @@ impl Remote {
             for message in messages.drain(..).chain(shared.drain(..)) {
                 self.handle(message).await;
             }
-            if !self.bond.is_idle() {
+            // What it keeps others may need.
+            if !self.bond.is_idle() || options.idle_shutdown.is_some() && !self.role.agent.keeps().is_empty()
+            {
                 self.busy = Instant::now();
             }
             let idle = self.busy.elapsed();
@@ -237,6 +274,15 @@ impl Remote {
             Message::Cancel(run) => self.role.agent.cancel(run),
             Message::Hold(run) => self.role.agent.hold(run),
             Message::Interrupt => self.role.agent.interrupt(),
+            Message::Inventory => self.role.agent.inventory(),
+            Message::Keep { run, supply } => self.role.agent.keep(run, *supply),
+            Message::Release { runs, files } => self.role.agent.release(&runs, &files),
+            Message::Neighbours(names) => self.giver.set_neighbours(names),
+            Message::HowBusy { agent } => self.say_how_busy(&agent).await,
+            Message::Busy(busy) => {
+                self.giver.answered(*busy);
+                self.consider_giving().await;
+            }
             Message::KeepAlive => self.busy = Instant::now(),
             Message::ShutDown => self.begin_to_leave().await,
             _ => {}
@@ -246,9 +292,50 @@ impl Remote {
     fn take(&mut self, mut chains: Vec<Assignment>, context: &Arc<RunContext>) {
         let now = self.clock.now();
         chains.retain(|a| self.bond.assigned(a.attempt, now));
+        if chains.iter().any(|a| !a.received) {
+            self.giver.got_work(now);
+        }
         self.role.assign(chains, context);
         if self.leaving {
             self.give_back_waiting();
+        }
+    }
+
+    async fn say_how_busy(&self, to: &Name) {
+        let AgentConfig { id, capabilities, resources, .. } = self.role.config.clone();
+        let Backlog { waiting, is_idle, .. } = self.role.agent.backlog();
+        // Who is about to leave is no help.
+        let (agent, is_idle, waiting) =
+            (id, is_idle && !self.leaving, if self.leaving { usize::MAX } else { waiting });
+        let busy = Neighbour { agent, capabilities, resources, waiting, is_idle };
+        self.role.bus.publish(&subject::agent(to), Message::Busy(Box::new(busy))).await;
+    }
+
+    /// Gives chains to another agent, if it has more to do than others. The scheduler of both hands them over.
+    async fn consider_giving(&mut self) {
+        let now = self.clock.now();
+        let Address::Scheduler(scheduler) = self.bond.address() else { return };
+        let own = self.role.agent.backlog().own;
+        match self.giver.tick(now, own, self.role.config.resources.cpus) {
+            Giving::Nothing => {}
+            Giving::Ask(neighbours) => {
+                for neighbour in neighbours {
+                    let message = Message::HowBusy { agent: self.role.config.id.clone() };
+                    self.role.bus.publish(&subject::agent(&neighbour), message).await;
+                }
+            }
+            Giving::Offer(neighbour) => {
+                let attempts = self.role.agent.gift(&neighbour);
+                self.giver.offered(now, !attempts.is_empty());
+                if !attempts.is_empty() {
+                    for attempt in &attempts {
+                        self.bond.gave(*attempt);
+                    }
+                    let from = self.role.config.id.clone();
+                    let message = Message::Give { from, to: neighbour.agent, attempts };
+                    self.role.bus.publish(&subject::scheduler(&scheduler), message).await;
+                }
+            }
         }
     }
 
@@ -269,9 +356,14 @@ impl Remote {
     async fn report(&mut self, mut events: Vec<AgentEvent>) {
         let now = self.clock.now();
         // Far away nobody watches single tasks.
-        events.retain(|e| matches!(e, AgentEvent::Ended { .. }));
+        events.retain(|e| !matches!(e, AgentEvent::TaskStarted { .. }));
+        if events.is_empty() {
+            return;
+        }
         for event in &events {
-            self.bond.ended(event.attempt(), event.clone(), now);
+            if let AgentEvent::Ended { attempt, .. } = event {
+                self.bond.ended(*attempt, event.clone(), now);
+            }
         }
         if let Address::Scheduler(scheduler) = self.bond.address() {
             let message = Message::Report { agent: self.role.config.id.clone(), events };

@@ -1,12 +1,14 @@
 //! The settings of a project and of an instance: `catena.yaml`, then the environment, then the command line.
 
 use crate::instance::Role;
+use crate::places::Storage;
 use catena_bus::NatsOptions;
 use catena_fleet::{Network, Pool, Setup};
 use catena_model::{
     Diagnostics, Name, Node, Resources, Span, nearest, parse_bytes, parse_duration, parse_yaml, read_text,
 };
-use catena_schedule::Settings;
+use catena_schedule::{Settings, Stages};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,8 +28,10 @@ pub struct Config {
     pub roles: Vec<Role>,
     /// Where this instance keeps what is its own.
     pub state: PathBuf,
-    /// A directory that all instances and agents see under the same path.
+    /// A directory that all instances and agents see under the same path; or where this instance puts results.
     pub storage: Option<PathBuf>,
+    /// Files, where agents have files of their own.
+    pub data: DataSettings,
     /// The address of a PostgreSQL database; without one, a file in `state`.
     pub store: Option<String>,
     /// The bus; without an address, messages stay within the process.
@@ -40,6 +44,8 @@ pub struct Config {
     pub look: Duration,
     /// How the scheduler decides.
     pub scheduler: Settings,
+    /// How it decides at each stage, if that was said.
+    pub stages: Option<Stages>,
     /// Where the HTTP interface listens.
     pub listen: String,
     /// The largest request.
@@ -54,6 +60,30 @@ pub struct Config {
     pub setups: Vec<Setup>,
     /// Limits for machines.
     pub pools: Vec<Pool>,
+}
+
+/// Where files are, and how machines that have files of their own serve them.
+#[derive(Clone, Debug)]
+pub struct DataSettings {
+    /// Where they are.
+    pub mode: Storage,
+    /// The object storage, if there is one.
+    pub object: Option<String>,
+    /// So many agents keep what chains write.
+    pub copies: usize,
+    /// A machine holds at most so many bytes.
+    pub quota: Option<u64>,
+    /// Where a machine serves what it holds.
+    pub listen: SocketAddr,
+    /// What others call the machine.
+    pub host: Option<String>,
+}
+
+impl Default for DataSettings {
+    fn default() -> Self {
+        let listen = SocketAddr::from(([0, 0, 0, 0], 0));
+        Self { mode: Storage::Shared, object: None, copies: 1, quota: None, listen, host: None }
+    }
 }
 
 /// What the agent of an instance is and has.
@@ -84,6 +114,7 @@ impl Default for Config {
             roles: Role::ALL.to_vec(),
             state: PathBuf::from(".catena"),
             storage: None,
+            data: DataSettings::default(),
             store: None,
             bus: NatsOptions::default(),
             bus_loss: 0.0,
@@ -91,6 +122,7 @@ impl Default for Config {
             look: Duration::from_secs(20),
             // Far from its scheduler an agent needs more in advance.
             scheduler: Settings { look_ahead: Duration::from_millis(200), ..Settings::default() },
+            stages: None,
             listen: "127.0.0.1:8080".to_owned(),
             max_request: 64 << 20,
             open: false,
@@ -108,7 +140,17 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("macros", "files with macros"),
     ("roles", "the parts this instance plays: http, controller, scheduler, agent, fleet"),
     ("state", "the directory this instance keeps its own files in"),
-    ("storage", "a directory that all instances and agents see under the same path"),
+    ("storage", "a directory that all instances and agents see under the same path; short for storage.path"),
+    ("storage.path", "the same; unless files are shared, where this instance puts results"),
+    (
+        "storage.mode",
+        "shared: all see the same files; local: agents have their own and get others; object: also in one",
+    ),
+    ("storage.object", "an object storage for the mode object: s3://bucket/prefix or file:///directory"),
+    ("storage.copies", "so many agents keep what chains write; what is lost all the same is computed again"),
+    ("storage.quota", "the most that a machine holds, such as 200 GiB; what nobody needs goes first"),
+    ("storage.listen", "where a machine serves the files that it holds; port 0 is any free one"),
+    ("storage.host", "what other machines call this one; found out by itself if nothing is said"),
     ("store", "postgres://user:password@host/database; without it, a file in `state`"),
     ("bus.url", "nats://host:4222, or several with commas; without it, messages stay in the process"),
     ("bus.prefix", "stands before all subjects, so that clusters can share a server"),
@@ -116,7 +158,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("bus.loss", "the fraction of messages to lose on purpose, for tests"),
     ("lease", "an instance or agent that was not heard of for so long counts as dead"),
     ("look", "how often every role looks into the store, whatever messages say"),
-    ("scheduler.policy", "catena, steep, min-min or max-min"),
+    ("scheduler.policy", "catena, steep, min-min, max-min or adage; or stages such as place:data+queue:2"),
     ("scheduler.aging", "so much waiting counts as much as one point of priority"),
     ("scheduler.look-ahead", "so much work agents hold in advance; 0s keeps priorities strict"),
     ("http.listen", "the address of the HTTP interface"),
@@ -244,7 +286,18 @@ impl Config {
                 self.roles = names.map(|r| r.parse().map_err(fail)).collect::<Result<_, _>>()?;
             }
             "state" => self.state = directory.join(text()?),
-            "storage" => self.storage = Some(directory.join(text()?)),
+            "storage" | "storage.path" => self.storage = Some(directory.join(text()?)),
+            "storage.mode" => self.data.mode = text()?.parse().map_err(fail)?,
+            "storage.object" => self.data.object = Some(text()?),
+            "storage.copies" => self.data.copies = number()?.max(1.0) as usize,
+            "storage.quota" => self.data.quota = Some(bytes()?),
+            "storage.listen" => {
+                let address = text()?.parse();
+                self.data.listen = address.map_err(|_| {
+                    fail("`storage.listen` must be an address such as 0.0.0.0:7070".to_owned())
+                })?;
+            }
+            "storage.host" => self.data.host = Some(text()?),
             "store" | "store.url" => self.store = Some(text()?).filter(|u| u != "sqlite"),
             "bus" | "bus.url" => self.bus.url = text()?,
             "bus.prefix" => self.bus.prefix = text()?,
@@ -252,7 +305,15 @@ impl Config {
             "bus.loss" => self.bus_loss = number()?,
             "lease" => self.lease = duration()?,
             "look" => self.look = duration()?,
-            "scheduler.policy" => self.scheduler.policy = text()?.parse().map_err(fail)?,
+            "scheduler.policy" => {
+                let name = text()?;
+                // A choice for each stage, or a policy that has made them all.
+                if name.contains(':') {
+                    self.stages = Some(name.parse().map_err(fail)?);
+                } else {
+                    (self.scheduler.policy, self.stages) = (name.parse().map_err(fail)?, None);
+                }
+            }
             "scheduler.aging" => self.scheduler.aging = duration()?,
             "scheduler.look-ahead" => self.scheduler.look_ahead = duration()?,
             "http.listen" => self.listen = text()?,
@@ -295,6 +356,12 @@ impl Config {
         Ok(())
     }
 
+    /// How the scheduler decides, with everything that it depends on.
+    pub fn scheduler_settings(&self) -> Settings {
+        let stages = self.stages.unwrap_or_else(|| self.scheduler.policy.stages());
+        Settings { placed: self.data.mode.is_local().then_some(stages), ..self.scheduler }
+    }
+
     /// What does not fit together.
     pub fn contradictions(&self) -> Vec<String> {
         let mut found = Vec::new();
@@ -307,6 +374,21 @@ impl Config {
         if self.store.is_some() && self.bus.url.is_empty() {
             found.push(
                 "`store` is set but `bus` is not: set `bus` to the address of a NATS server".to_owned(),
+            );
+        }
+        match (self.data.mode, &self.data.object) {
+            (Storage::Object, None) => {
+                found.push("`storage.mode` is object: say where it is with `storage.object`".to_owned());
+            }
+            (Storage::Shared | Storage::Local, Some(_)) => {
+                found.push("`storage.object` is set, but `storage.mode` is not object".to_owned());
+            }
+            _ => {}
+        }
+        if self.stages.is_some() && !self.data.mode.is_local() {
+            found.push(
+                "`scheduler.policy` chooses stages, which counts only where agents have files of their own (`storage.mode`)"
+                    .to_owned(),
             );
         }
         if self.lease < Duration::from_millis(300) {

@@ -1,6 +1,7 @@
 //! A run while it is planned: what a controller knows of it. Deciding only; reading and writing is for others.
 
 use crate::plan::Plan;
+use crate::urgency::Urgency;
 use catena_model::chain::{ProcessChain, RunId, TaskResult};
 use catena_plan::{DagEnd, DagPlan, DagView, NodeStatus, PlanError};
 use catena_schedule::Class;
@@ -29,6 +30,8 @@ pub(crate) struct RunControl {
     fed_after: u64,
     priority: Option<i32>,
     aging: Duration,
+    /// How much comes after each chain, where schedulers want to know.
+    urgency: Option<Urgency>,
 }
 
 /// A chain that was planned.
@@ -54,7 +57,22 @@ impl RunControl {
             Plan::Workflow(_) => Some(run.priority),
             Plan::Dag(_) => None,
         };
-        Self { run, plan, plan_failure: None, used, tasks, fed: Vec::new(), fed_after, priority, aging }
+        let fed = Vec::new();
+        Self { run, plan, plan_failure: None, used, tasks, fed, fed_after, priority, aging, urgency: None }
+    }
+
+    /// Chains say how much comes after them from now on, and it is noted which files nobody needs any more.
+    pub(crate) fn with_files(mut self) -> Self {
+        self.urgency = Some(Urgency::default());
+        if let Plan::Workflow(planner) = &mut self.plan {
+            planner.track_files();
+        }
+        self
+    }
+
+    /// Files that nobody will read any more, since the last call.
+    pub(crate) fn take_released(&mut self) -> Vec<String> {
+        self.plan.take_released()
     }
 
     pub(crate) fn id(&self) -> RunId {
@@ -108,6 +126,9 @@ impl RunControl {
         }
         self.tasks.0 += results.len() as u64;
         self.tasks.1 += results.iter().filter(|r| r.cached).count() as u64;
+        if let (Some(urgency), Plan::Workflow(planner)) = (&mut self.urgency, &self.plan) {
+            urgency.learn(planner, seq, &results);
+        }
         self.plan.chain_ended(seq, results);
         self.fed.push(seq);
     }
@@ -134,6 +155,9 @@ impl RunControl {
             match self.plan.next_chain() {
                 Ok(Some(mut chain)) => {
                     chain.priority = self.priority.unwrap_or(chain.priority);
+                    if let (Some(urgency), Plan::Workflow(planner)) = (&mut self.urgency, &self.plan) {
+                        chain.ahead = urgency.ahead(planner);
+                    }
                     let class = Class::of(&chain);
                     let rank = self.rank(chain.priority, now);
                     new.chains.push(NewChain {

@@ -4,20 +4,25 @@ use crate::control::{RunControl, Verdict};
 use crate::definition::Definition;
 use crate::driver::DriverError;
 use crate::event::{FailedTask, RunEvent, RunSummary};
+use crate::home::{Collected, Home};
 use crate::member::Member;
 use crate::memory;
-use crate::places::Places;
+use crate::places::{Places, Storage, is_own_directory};
 use crate::plan::Blueprint;
-use crate::publish::publish_results;
+use crate::publish::{PublishedResult, publish_results};
 use crate::resume::{replay, use_results};
+use crate::supplies::Supplier;
 use catena_bus::{Message, Registered, Subscription, subject};
+use catena_model::Name;
 use catena_model::chain::{ChainState, RunId};
 use catena_plan::Program;
-use catena_store::{Batch, Counts, FailedAttempt, Run, RunChange, RunState, Store, StoreError};
+use catena_store::{Batch, Counts, FailedAttempt, FileRecord, Run, RunChange, RunState, Store, StoreError};
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Chains are planned ahead until this many wait for an agent: enough for all kinds of agents to find some.
 const REGISTERED_AHEAD: u64 = 8192;
@@ -33,6 +38,8 @@ const PROGRESS: Duration = Duration::from_millis(200);
 const GATHER: Duration = Duration::from_millis(1);
 /// The same, while enough chains wait for agents.
 const GATHER_BUSY: Duration = Duration::from_millis(40);
+/// How soon results that could not be had are asked for again.
+const COLLECT_AGAIN: Duration = Duration::from_millis(500);
 /// So many chains are enough.
 const ENOUGH: u64 = 512;
 
@@ -40,6 +47,9 @@ const ENOUGH: u64 = 512;
 pub(crate) struct ControllerRole {
     member: Arc<Member>,
     places: Arc<Places>,
+    /// Where results are brought, where agents have files of their own.
+    home: Option<Arc<Home>>,
+    supplier: Arc<Supplier>,
     aging: Duration,
     inbox: Subscription,
     runs: BTreeMap<RunId, Controlled>,
@@ -57,12 +67,22 @@ struct Controlled {
     /// Chains that wait for an agent, when it was last looked.
     registered: u64,
     last_progress: Option<Instant>,
+    /// Results are being brought to where users look for them.
+    collecting: Option<JoinHandle<Result<Collected, StoreError>>>,
+    collected: Option<Vec<PublishedResult>>,
 }
 
 impl ControllerRole {
-    pub(crate) async fn new(member: Arc<Member>, places: Arc<Places>, aging: Duration) -> Self {
+    pub(crate) async fn new(
+        member: Arc<Member>,
+        places: Arc<Places>,
+        home: Option<Arc<Home>>,
+        aging: Duration,
+    ) -> Self {
         let inbox = member.bus.subscribe(subject::CONTROLLERS).await;
-        Self { member, places, aging, inbox, runs: BTreeMap::new(), dirty: HashSet::new(), adopt: true }
+        let supplier = Arc::new(Supplier::new(member.store.clone(), places.mode() == Storage::Object));
+        let (runs, dirty) = (BTreeMap::new(), HashSet::new());
+        Self { member, places, home, supplier, aging, inbox, runs, dirty, adopt: true }
     }
 
     /// Plans until it is time to stop.
@@ -173,6 +193,8 @@ impl ControllerRole {
                         held: false,
                         registered: 0,
                         last_progress: None,
+                        collecting: None,
+                        collected: None,
                     };
                     self.runs.insert(id, controlled);
                     self.dirty.insert(id);
@@ -202,7 +224,8 @@ impl ControllerRole {
             self.member.store.change_run(run.id, &change).await?;
         }
         let blueprint = Blueprint::Workflow { program: Arc::new(program), options };
-        replay(&*self.member.store, run, blueprint, self.aging).await
+        let control = replay(&*self.member.store, run, blueprint, self.aging).await?;
+        Ok(if self.places.mode().is_local() { control.with_files() } else { control })
     }
 
     /// A run that cannot be planned has failed.
@@ -243,6 +266,12 @@ impl ControllerRole {
         let (planned, failure) = run.control.next_chains(limit as usize, member.now(), &mut batch);
         member.store.apply(batch).await?;
         run.registered = counts.registered + planned.len() as u64;
+        let released = run.control.take_released();
+        if !released.is_empty() {
+            let files = released.iter().flat_map(|path| kept_as(id, path)).collect();
+            let message = Message::Release { runs: Vec::new(), files };
+            member.bus.publish(subject::AGENTS, message).await;
+        }
         if !planned.is_empty() {
             let registered = Registered::count(planned.iter().map(|p| (p.class.key(), p.rank)));
             member.bus.publish(subject::SCHEDULERS, Message::Registered(registered)).await;
@@ -265,9 +294,77 @@ impl ControllerRole {
         if let Some(progress) = progress {
             self.tell(&progress).await;
         }
-        if is_over {
+        if is_over && self.has_results(id, &counts).await? {
             self.end(id, &counts).await?;
         }
+        Ok(())
+    }
+
+    /// Brings the results of a run that is over to where users look for them, where agents have files of their own.
+    /// Returns whether there is nothing left to do.
+    async fn has_results(&mut self, id: RunId, counts: &Counts) -> Result<bool, DriverError> {
+        let Some(run) = self.runs.get_mut(&id) else { return Ok(false) };
+        let Some(home) = self.home.clone() else { return Ok(true) };
+        if run.cancelled
+            || run.collected.is_some()
+            || run.control.verdict(counts).state != RunState::Succeeded
+        {
+            return Ok(true);
+        }
+        match run.collecting.take() {
+            Some(task) if !task.is_finished() => {
+                run.collecting = Some(task);
+                return Ok(false);
+            }
+            Some(task) => match task.await.unwrap_or_else(|e| Ok(Collected::NotYet(e.to_string())))? {
+                Collected::Here(results) => {
+                    run.collected = Some(results);
+                    home.release(id);
+                    return Ok(true);
+                }
+                Collected::Missing(files) => return self.compute_again(id, &files).await.map(|()| false),
+                Collected::NotYet(why) => {
+                    let message = format!("results cannot be brought home: {why}; trying again");
+                    self.tell(&RunEvent::Notice { run: id, message }).await;
+                }
+            },
+            None => {}
+        }
+        self.collect(id, home).await?;
+        Ok(false)
+    }
+
+    async fn collect(&mut self, id: RunId, home: Arc<Home>) -> Result<(), DriverError> {
+        let Some(definition) = self.member.store.definition(id).await? else { return Ok(()) };
+        let definition: Definition = serde_json::from_slice(&definition).unwrap_or_default();
+        let (stored, out) = (self.places.remember(id, &definition), self.places.results(id, &definition.out));
+        let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
+        let results = run.control.plan().results();
+        let (supplier, bus) = (self.supplier.clone(), self.member.bus.clone());
+        run.collecting = Some(tokio::spawn(async move {
+            let collected = home.collect(&supplier, id, &results, (&stored.out, &out)).await;
+            if !matches!(collected, Ok(Collected::Here(_))) {
+                tokio::time::sleep(COLLECT_AGAIN).await;
+            }
+            bus.publish(subject::CONTROLLERS, Message::Ended(vec![id])).await;
+            collected
+        }));
+        Ok(())
+    }
+
+    /// What nobody has any more has to be computed again.
+    async fn compute_again(&mut self, id: RunId, files: &[FileRecord]) -> Result<(), DriverError> {
+        let chains: Vec<u64> = files.iter().filter_map(|f| f.chain).collect();
+        let reopened = self.member.store.reopen(id, &chains).await?;
+        let registered = Registered::count(reopened.into_iter().map(|c| (c.class, c.rank)));
+        self.member.bus.publish(subject::SCHEDULERS, Message::Registered(registered)).await;
+        if let Some(lost) = files.iter().find(|f| f.chain.is_none()) {
+            let message =
+                format!("the result {} came with the run, and no machine that has it is there", lost.name);
+            self.tell(&RunEvent::Notice { run: id, message }).await;
+            tokio::time::sleep(COLLECT_AGAIN).await;
+        }
+        self.dirty.insert(id);
         Ok(())
     }
 
@@ -278,6 +375,7 @@ impl ControllerRole {
             verdict = Verdict { state: RunState::Cancelled, error: None };
         }
         if verdict.state == RunState::Succeeded
+            && run.collected.is_none()
             && let Some(context) = self.places.context(&*self.member.store, id).await?
             && let Err(e) = publish_results(&run.control.plan().results(), &context.out)
         {
@@ -285,8 +383,14 @@ impl ControllerRole {
         }
         let mut change = run.control.ending(&verdict, self.member.now());
         change.controller = Some(None);
+        let collected: Option<Vec<(Name, Vec<String>)>> =
+            run.collected.map(|results| results.into_iter().map(|r| (r.name, r.values)).collect());
+        if let Some(results) = &collected {
+            change.results = serde_json::to_string(results).ok();
+        }
         self.member.store.change_run(id, &change).await?;
-        let summary = self.summary(&run.control, verdict, *counts).await?;
+        let mut summary = self.summary(&run.control, verdict, *counts).await?;
+        summary.results = collected.unwrap_or(summary.results);
         self.tell(&RunEvent::Ended(summary)).await;
         Ok(())
     }
@@ -321,6 +425,13 @@ impl ControllerRole {
             exit_code: None,
         })
     }
+}
+
+/// The names under which agents may keep a file: its own, and that of the directory that it has to itself.
+fn kept_as(run: RunId, path: &str) -> Vec<(RunId, Name)> {
+    let own = Path::new(path).ancestors().find(|p| is_own_directory(p));
+    let names = std::iter::once(Name::new(path)).chain(own.and_then(Path::to_str).map(Name::new));
+    names.map(|name| (run, name)).collect()
 }
 
 fn compile(definition: &Definition) -> Result<Program, String> {

@@ -59,7 +59,9 @@ impl Definition {
     #[must_use]
     pub fn with_files(mut self, loaded: &Loaded) -> Self {
         self.files = loaded.sources.iter().map(|s| (s.name.clone(), s.text.to_string())).collect();
-        let vars = loaded.workflow.iter().flat_map(|w| &w.vars);
+        // Without macros there is only the expansion.
+        let workflow = loaded.workflow.as_ref().or(loaded.expanded.as_ref());
+        let vars = workflow.map(|w| w.vars.as_slice()).unwrap_or_default().iter();
         // Lists of files are those of the machine the workflow came from.
         self.inputs = vars.filter_map(|v| Some((v.id.clone(), v.value.clone()?))).collect();
         self.directory = std::path::absolute(&loaded.directory).unwrap_or_else(|_| loaded.directory.clone());

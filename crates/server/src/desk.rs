@@ -1,8 +1,9 @@
 //! Where agents can ask in person, should messages not arrive.
 
 use crate::clock::Clock;
-use crate::places::Places;
+use crate::places::{Places, Storage};
 use crate::settle::Ended;
+use crate::supplies::Supplier;
 use async_trait::async_trait;
 use catena_bus::{AgentState, Assignment};
 use catena_model::Name;
@@ -34,12 +35,16 @@ pub trait Desk: Send + Sync {
 pub struct StoreDesk {
     store: Arc<dyn Store>,
     places: Arc<Places>,
+    /// Finds out what chains read, where agents have files of their own.
+    supplier: Option<Supplier>,
 }
 
 impl StoreDesk {
     /// A desk for agents of runs that live in these places.
     pub fn new(store: Arc<dyn Store>, places: Arc<Places>) -> Self {
-        Self { store, places }
+        let mode = places.mode();
+        let supplier = mode.is_local().then(|| Supplier::new(store.clone(), mode == Storage::Object));
+        Self { store, places, supplier }
     }
 }
 
@@ -54,6 +59,7 @@ impl Desk for StoreDesk {
             incarnation: agent.incarnation,
             capabilities: agent.capabilities.clone(),
             resources: agent.resources.clone(),
+            data: agent.data.clone(),
             ..AgentRecord::default()
         };
         self.store.greet_agent(&record, now).await.map_err(fail)?;
@@ -67,11 +73,15 @@ impl Desk for StoreDesk {
         let mut missing: BTreeMap<RunId, Vec<Assignment>> = BTreeMap::new();
         for record in should_have.iter().filter(|c| !there.contains(&attempt(c))) {
             if let Ok(chain) = serde_json::from_slice::<ProcessChain>(&record.payload) {
-                let assignment = Assignment { attempt: attempt(record), chain: Arc::new(chain) };
+                let (attempt, chain) = (attempt(record), Arc::new(chain));
+                let assignment = Assignment::new(attempt, chain);
                 missing.entry(record.key.run).or_default().push(assignment);
             }
         }
-        for (run, chains) in missing {
+        for (run, mut chains) in missing {
+            if let Some(supplier) = &self.supplier {
+                supplier.supply(run, &mut chains).await.map_err(fail)?;
+            }
             if let Some(context) = self.places.context(&*self.store, run).await.map_err(fail)? {
                 answer.assigned.push((chains, context));
             }
@@ -93,7 +103,7 @@ impl StoreDesk {
             should_have.iter().map(|c| (Attempt { chain: c.key, number: c.attempt }, c)).collect();
         let mut batch = Batch::default();
         for event in &agent.ended {
-            let AgentEvent::Ended { attempt, outcome, started, ended, .. } = event else { continue };
+            let AgentEvent::Ended { attempt, outcome, started, ended, history, .. } = event else { continue };
             answer.known.push(*attempt);
             let record = known.get(attempt);
             let Some(chain) = record.and_then(|r| serde_json::from_slice::<ProcessChain>(&r.payload).ok())
@@ -105,7 +115,12 @@ impl StoreDesk {
                 _ => Vec::new(),
             };
             let failures = record.map_or(0, |r| r.failures);
-            let end = Ended { attempt: *attempt, chain: &chain, failures, time: (*started, *ended) };
+            let files = match outcome {
+                Outcome::Succeeded(results) => results.iter().flat_map(|r| &r.data).cloned().collect(),
+                _ => Vec::new(),
+            };
+            let (time, history) = ((*started, *ended), history.clone());
+            let end = Ended { attempt: *attempt, chain: &chain, failures, time, files, history };
             end.settle(outcome.clone(), results, true, now, &mut batch);
         }
         self.store.apply(batch).await.map(|_| ()).map_err(|e| e.to_string())

@@ -1,7 +1,7 @@
 //! What an instance tells those who watch it.
 
 use catena_model::Name;
-use catena_model::chain::{ChainState, RunId, TaskFailure};
+use catena_model::chain::{ChainState, Phase, RunId, TaskFailure};
 use catena_store::{Counts, RunState};
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,21 @@ pub enum RunEvent {
         /// What went wrong.
         #[serde(skip_serializing_if = "Option::is_none")]
         failure: Option<Box<TaskFailure>>,
+    },
+    /// A chain goes on with something else, where agents have files of their own.
+    Phase {
+        /// The run.
+        run: RunId,
+        /// The chain.
+        chain: u64,
+        /// The attempt.
+        attempt: u32,
+        /// Who executes it.
+        agent: Name,
+        /// What it is at now.
+        phase: Phase,
+        /// Since when, in milliseconds since 1970.
+        at: i64,
     },
     /// How far the run is.
     Progress {

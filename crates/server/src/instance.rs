@@ -3,6 +3,7 @@
 use crate::agent_role::{AgentRole, RemoteOptions};
 use crate::controller_role::ControllerRole;
 use crate::fleet_role::{FleetRole, FleetSetup};
+use crate::home::Home;
 use crate::http::{Front, HttpSetup};
 use crate::member::Member;
 use crate::places::Places;
@@ -10,6 +11,7 @@ use crate::scheduler_role::SchedulerRole;
 use crate::state::StateDirectory;
 use catena_agent::{AgentConfig, Cache, Roster};
 use catena_bus::Bus;
+use catena_data::Depot;
 use catena_model::Name;
 use catena_schedule::Settings;
 use catena_store::{Instance, Store, StoreError};
@@ -77,6 +79,8 @@ pub struct AgentSetup {
     pub config: AgentConfig,
     /// Where it remembers results.
     pub cache: Option<Arc<Cache>>,
+    /// What it holds, if it has files of its own.
+    pub depot: Option<Arc<Depot>>,
     /// Where it notes its processes. No other agent may use it.
     pub directory: StateDirectory,
     /// How it behaves.
@@ -101,6 +105,10 @@ pub struct InstanceSetup {
     pub look: Duration,
     /// How the scheduler decides.
     pub settings: Settings,
+    /// So many agents keep what chains write, where they have files of their own.
+    pub copies: usize,
+    /// Where what comes with runs and what comes of them is held, where agents have files of their own.
+    pub home: Option<Arc<Home>>,
     /// Its agent.
     pub agent: Option<AgentSetup>,
     /// Its HTTP interface.
@@ -144,7 +152,7 @@ async fn play(setup: InstanceSetup, mut stop: watch::Receiver<bool>) -> Result<(
     if let Some(agent) = setup.agent {
         let directory = agent.directory;
         let roster = Roster::create(directory.path());
-        let role = AgentRole::start(agent.config, agent.cache, roster, setup.bus.clone());
+        let role = AgentRole::start(agent.config, agent.cache, agent.depot, roster, setup.bus.clone());
         let role = role.marked(directory.path().to_path_buf());
         let (remote, stop) = (agent.remote, stop.clone());
         let incarnation = incarnation();
@@ -167,6 +175,9 @@ async fn play(setup: InstanceSetup, mut stop: watch::Receiver<bool>) -> Result<(
         if !member.join(&instance, &mut stop).await? {
             return Ok(());
         }
+        if let Some(home) = &setup.home {
+            home.announce(&*store).await?;
+        }
         let keeper = member.clone();
         let keep = stop.clone();
         tasks.spawn(async move {
@@ -174,15 +185,18 @@ async fn play(setup: InstanceSetup, mut stop: watch::Receiver<bool>) -> Result<(
             Ok(())
         });
         if has(Role::Controller) {
-            let role = ControllerRole::new(member.clone(), setup.places.clone(), setup.settings.aging).await;
+            let (places, home) = (setup.places.clone(), setup.home.clone());
+            let role = ControllerRole::new(member.clone(), places, home, setup.settings.aging).await;
             tasks.spawn(role.run(stop.clone()));
         }
         if has(Role::Scheduler) {
-            let role = SchedulerRole::new(member.clone(), setup.places.clone(), setup.settings).await;
+            let (places, copies) = (setup.places.clone(), setup.copies);
+            let role = SchedulerRole::new(member.clone(), places, setup.settings, copies).await;
             tasks.spawn(role.run(stop.clone()));
         }
         if let Some(http) = setup.http {
-            tasks.spawn(Front::new(member.clone(), setup.places.clone(), http).run(stop.clone()));
+            let (places, home) = (setup.places.clone(), setup.home.clone());
+            tasks.spawn(Front::new(member.clone(), places, home, http).run(stop.clone()));
         }
         if let Some(fleet) = setup.fleet {
             tasks.spawn(FleetRole::new(member.clone(), fleet).await.run(stop.clone()));

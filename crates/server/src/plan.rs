@@ -62,6 +62,14 @@ impl Plan {
         }
     }
 
+    /// Files that nobody will read any more, since the last call.
+    pub(crate) fn take_released(&mut self) -> Vec<String> {
+        match self {
+            Self::Workflow(planner) => planner.take_released(),
+            Self::Dag(_) => Vec::new(),
+        }
+    }
+
     pub(crate) fn chain_count(&self) -> u64 {
         match self {
             Self::Workflow(planner) => planner.chain_count(),

@@ -42,7 +42,7 @@ pub fn publish_results(results: &[(Name, Vec<String>)], out: &Path) -> io::Resul
 }
 
 /// Replaces `to` by `from` in one step, so that nobody ever sees half a file.
-fn put(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn put(from: &Path, to: &Path) -> io::Result<()> {
     let directory = to.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     if from.is_dir() {

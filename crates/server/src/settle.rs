@@ -1,8 +1,17 @@
 //! What the end of an attempt means for its chain.
 
 use catena_model::RetryPolicy;
-use catena_model::chain::{Attempt, ChainState, Outcome, ProcessChain, TaskFailure, TaskResult};
+use catena_model::chain::{
+    Attempt, ChainState, History, Outcome, ProcessChain, Produced, TaskFailure, TaskResult, Unsupplied,
+};
 use catena_store::{Batch, Finish, Requeue};
+
+/// So many agents in vain are given a chain whose inputs cannot be brought to them.
+const MAX_UNSUPPLIED: u32 = 8;
+/// The same, if they have no room.
+const MAX_NO_ROOM: u32 = 3;
+/// How long such a chain waits after the first of them, in milliseconds. It doubles with every one.
+const UNSUPPLIED_PAUSE: i64 = 100;
 
 /// An attempt has ended.
 pub(crate) struct Ended<'a> {
@@ -14,6 +23,10 @@ pub(crate) struct Ended<'a> {
     pub(crate) failures: u32,
     /// When it started and ended, in milliseconds since 1970.
     pub(crate) time: (i64, i64),
+    /// What it has written, where agents have files of their own.
+    pub(crate) files: Vec<Produced>,
+    /// When it began what.
+    pub(crate) history: History,
 }
 
 /// How a chain stands after an attempt, and why it failed, if it did.
@@ -40,6 +53,8 @@ impl Ended<'_> {
             ended,
             result,
             error: failure.and_then(|f| serde_json::to_string(f).ok()),
+            files: self.files.clone(),
+            history: self.history.clone(),
         };
         // A failure that is a result is kept as one.
         let kept = |failure: &TaskFailure| {
@@ -63,6 +78,20 @@ impl Ended<'_> {
             Outcome::Interrupted => {
                 batch.requeues.push(Requeue { attempt: self.attempt, failure: None, not_before: 0 });
                 settled(ChainState::Registered, None)
+            }
+            Outcome::Unsupplied(why) => {
+                // Whoever has what it reads may be on the way back, or others may be able to take it.
+                let vain = self.attempt.number.saturating_sub(self.failures);
+                if vain < if why.no_room { MAX_NO_ROOM } else { MAX_UNSUPPLIED } {
+                    let not_before = now + (UNSUPPLIED_PAUSE << vain);
+                    batch.requeues.push(Requeue { attempt: self.attempt, failure: None, not_before });
+                    return settled(ChainState::Paused, None);
+                }
+                let task = self.chain.executables.first().map(|t| t.id.clone()).unwrap_or_default();
+                let Unsupplied { message, help, .. } = *why;
+                let failure = TaskFailure { task, message, help, ..TaskFailure::default() };
+                batch.finishes.push(finish(ChainState::Failed, Some(&failure), kept(&failure)));
+                settled(ChainState::Failed, Some(Box::new(failure)))
             }
             Outcome::Cancelled(failure) => {
                 batch.finishes.push(finish(ChainState::Cancelled, Some(&failure), kept(&failure)));

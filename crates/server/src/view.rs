@@ -155,6 +155,19 @@ pub struct ChainView {
     /// Its tasks.
     #[schema(value_type = Vec<String>)]
     pub tasks: Vec<Name>,
+    /// What it was at when: ready, queued, stage-in, running, stage-out, and complete, failed or cancelled; as far as
+    /// that is known.
+    #[serde(default)]
+    pub history: Vec<MomentView>,
+}
+
+/// What a chain was at from some time on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MomentView {
+    /// What.
+    pub state: String,
+    /// Since when, in milliseconds since 1970.
+    pub at: i64,
 }
 
 impl ChainView {
@@ -174,15 +187,32 @@ impl ChainView {
             started: c.started,
             ended: c.ended,
             tasks: chain.iter().flat_map(|c| &c.executables).map(|t| t.id.clone()).collect(),
+            history: history(c),
         }
     }
+}
+
+/// What a chain was at when, from the time on that an agent had it.
+fn history(c: &ChainRecord) -> Vec<MomentView> {
+    let moment = |state: String, at: i64| MomentView { state, at };
+    let mut moments: Vec<MomentView> = c.history.iter().map(|(p, at)| moment(p.to_string(), *at)).collect();
+    if let (true, Some(started)) = (moments.is_empty(), c.started) {
+        moments.push(moment("running".to_owned(), started));
+    }
+    if let (true, Some(ended)) = (c.state.is_final(), c.ended) {
+        let end = if c.state == ChainState::Succeeded { "complete".to_owned() } else { c.state.to_string() };
+        moments.push(moment(end, ended));
+    }
+    moments
 }
 
 impl ChainView {
     /// Adds when the chain was registered, which follows from its rank.
     #[must_use]
     pub(crate) fn with_registered(mut self, c: &ChainRecord, aging: Duration) -> Self {
-        self.registered = Some(i64::from(c.priority) * (aging.as_millis() as i64) - c.rank);
+        let registered = i64::from(c.priority) * (aging.as_millis() as i64) - c.rank;
+        self.registered = Some(registered);
+        self.history.insert(0, MomentView { state: "ready".to_owned(), at: registered });
         self
     }
 }

@@ -387,7 +387,8 @@ impl<'o> Driver<'o> {
                     reason,
                 });
             }
-            AgentEvent::Ended { attempt, outcome, started, ended, millis } => {
+            AgentEvent::Phase { .. } | AgentEvent::Holdings { .. } | AgentEvent::Notice { .. } => {}
+            AgentEvent::Ended { attempt, outcome, started, ended, millis, .. } => {
                 let Some(live) = self.live.get(&attempt.chain).filter(|l| l.attempt == attempt.number) else {
                     return;
                 };
@@ -433,7 +434,8 @@ impl<'o> Driver<'o> {
             let message = "stopped by a user".to_owned();
             outcome = Outcome::Cancelled(Box::new(TaskFailure { message, ..TaskFailure::default() }));
         }
-        let ended = Ended { attempt, chain, failures: *failures, time: (started, ended) };
+        let (files, history) = (Vec::new(), Vec::new());
+        let ended = Ended { attempt, chain, failures: *failures, time: (started, ended), files, history };
         let may_retry = self.wish == StopWish::No;
         let Settled { state, failure } =
             ended.settle(outcome, kept, may_retry, self.clock.now(), &mut turn.batch);
@@ -567,7 +569,7 @@ impl<'o> Driver<'o> {
         {
             let attempt = Attempt { chain: ChainKey { run, seq }, number: waiting.attempts + 1 };
             last = Some(rank);
-            chains.push(Assignment { attempt, chain: waiting.chain.clone() });
+            chains.push(Assignment::new(attempt, waiting.chain.clone()));
             turn.batch.starts.push(Start { attempt, agent: agent.clone(), now });
             self.live.insert(attempt.chain, Live { attempt: attempt.number, key: class.clone(), waiting });
         }

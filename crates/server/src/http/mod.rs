@@ -2,15 +2,18 @@
 
 mod access;
 mod cluster;
+mod content;
 mod docs;
 mod events;
 mod logs;
+mod results;
 mod runs;
 
 pub use access::{Access, TokenRole, hash_token, new_token};
 pub use runs::Submission;
 
 use crate::desk::{Desk, StoreDesk};
+use crate::home::Home;
 use crate::member::Member;
 use crate::places::Places;
 use axum::Json;
@@ -60,6 +63,9 @@ pub(crate) struct Front {
     desk: StoreDesk,
     events: broadcast::Sender<serde_json::Value>,
     setup: HttpSetup,
+    /// Where files that come with runs are held, where agents have files of their own.
+    home: Option<Arc<Home>>,
+    sent: content::Sent,
 }
 
 type Shared = axum::extract::State<Arc<Front>>;
@@ -127,6 +133,10 @@ fn router() -> (axum::Router<Arc<Front>>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::chain))
         .routes(routes!(runs::check))
         .routes(routes!(runs::search))
+        .routes(routes!(results::file))
+        .routes(routes!(content::storage))
+        .routes(routes!(content::missing))
+        .routes(routes!(content::put))
         .routes(routes!(logs::log))
         .routes(routes!(events::of_run))
         .routes(routes!(events::all))
@@ -151,9 +161,15 @@ pub fn openapi() -> serde_json::Value {
 }
 
 impl Front {
-    pub(crate) fn new(member: Arc<Member>, places: Arc<Places>, setup: HttpSetup) -> Self {
+    pub(crate) fn new(
+        member: Arc<Member>,
+        places: Arc<Places>,
+        home: Option<Arc<Home>>,
+        setup: HttpSetup,
+    ) -> Self {
         let desk = StoreDesk::new(member.store.clone(), places.clone());
-        Self { member, places, desk, events: broadcast::channel(1024).0, setup }
+        let (events, sent) = (broadcast::channel(1024).0, content::Sent::default());
+        Self { member, places, desk, events, setup, home, sent }
     }
 
     /// Serves requests until it is time to stop.

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use catena_model::chain::{ChainKey, ChainState, RunId};
+use catena_model::chain::{ChainKey, ChainState, Produced, RunId};
 use catena_model::{Loaded, Name, Value, load_text};
 use catena_store::{ChainFilter, NewRun, Run, RunChange, RunState};
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,10 @@ pub struct Submission {
     /// Higher ones come first; what the workflow says if this is missing.
     #[serde(default)]
     pub priority: Option<i32>,
+    /// Files that the workflow names and that were sent, where agents have files of their own.
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    pub data: Vec<Produced>,
 }
 
 /// The run that was made.
@@ -120,7 +124,7 @@ impl Front {
         load_text(name, text, &options)
     }
 
-    async fn find(&self, id: i64) -> Result<Run, Problem> {
+    pub(super) async fn find(&self, id: i64) -> Result<Run, Problem> {
         let run = self.member.store.run(RunId(id)).await?;
         run.ok_or_else(|| Problem::not_found(&format!("run {id}")))
     }
@@ -161,10 +165,23 @@ pub(super) async fn submit(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Submitted>), Problem> {
-    let run = front.new_run(read(&headers, &body)?)?;
+    let mut submission = read(&headers, &body)?;
+    let data = std::mem::take(&mut submission.data);
+    front.check_files(&data)?;
+    let mut run = front.new_run(submission)?;
     drop(body);
     memory::give_back();
-    let run = front.member.store.create_run(&run).await?;
+    let home = front.home.as_ref().filter(|_| !data.is_empty());
+    let failed = |e: String| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e);
+    if let Some(home) = home {
+        home.offer(&*front.member.store, &data).await.map_err(failed)?;
+    }
+    run.files = data;
+    let number = front.member.store.create_run(&run).await?;
+    if let Some(home) = home {
+        home.keep(number, &run.files).map_err(|e| failed(e.to_string()))?;
+    }
+    let run = number;
     front.hint(run).await;
     Ok((StatusCode::CREATED, Json(Submitted { run })))
 }
@@ -205,6 +222,7 @@ impl Front {
             definition: serde_json::to_vec(&definition).unwrap_or_default(),
             created: self.member.now(),
             priority,
+            files: Vec::new(),
         })
     }
 }

@@ -4,17 +4,20 @@
 //! what was claimed is sent. If the store fails in between, nobody knows what was written; then everything is
 //! read again, and agents are asked what they have.
 
+mod placed;
+
 use crate::event::RunEvent;
 use crate::member::Member;
-use crate::places::Places;
+use crate::places::{Places, Storage};
+use crate::placing::Placing;
 use crate::settle::Ended;
 use catena_bus::{AgentState, Assignment, Message, Registered, Subscription, subject};
 use catena_model::Name;
 use catena_model::chain::{
-    AgentEvent, Attempt, ChainKey, ChainState, Outcome, ProcessChain, RunId, TaskFailure,
+    AgentEvent, Attempt, ChainKey, ChainState, Outcome, ProcessChain, Produced, RunId, TaskFailure,
 };
 use catena_schedule::{AgentInfo, Class, Command, Dispatch, Event, Live, Settings};
-use catena_store::{AgentRecord, Batch, ChainRecord, Claim, Claimed, StoreError};
+use catena_store::{AgentRecord, Batch, ChainRecord, Claim, Claimed, Gift, HoldingChange, Pick, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +29,8 @@ const MAX_LOSSES: u32 = 4;
 const TELL_FLEET: Duration = Duration::from_millis(250);
 /// How long messages are gathered while every agent is busy.
 const GATHER: Duration = Duration::from_millis(8);
+/// How often it is looked up whether a run is over for which agents keep files.
+const LOOK_AT_RUNS: Duration = Duration::from_secs(2);
 /// How many messages are taken in at a time.
 const MESSAGES: usize = 4096;
 
@@ -42,6 +47,10 @@ pub(crate) struct SchedulerRole {
     greeted: BTreeSet<Name>,
     echo: Echo,
     told_fleet: Option<Instant>,
+    /// Which agent gets which chain, where that matters.
+    placing: Option<Placing>,
+    /// Runs for which agents keep files, and whether they are over, as it was when that was last looked up.
+    runs: HashMap<RunId, (bool, Instant)>,
 }
 
 /// Whether messages arrive, found out by sending some to oneself.
@@ -63,10 +72,22 @@ struct Turn {
     leaving: Vec<(Name, u64)>,
     messages: Vec<(Name, Message)>,
     resend: BTreeMap<Name, Vec<Assignment>>,
+    /// What agents hold now or not any more; all that they hold, if they begin to say so anew.
+    holdings: Vec<(HoldingChange, bool)>,
+    /// Runs for which agents keep files.
+    keeps: Vec<(Name, Vec<RunId>)>,
+    /// What chains have written, and who has it.
+    written: Vec<(RunId, Name, Produced)>,
+    gifts: Vec<Gift>,
 }
 
 impl SchedulerRole {
-    pub(crate) async fn new(member: Arc<Member>, places: Arc<Places>, settings: Settings) -> Self {
+    pub(crate) async fn new(
+        member: Arc<Member>,
+        places: Arc<Places>,
+        settings: Settings,
+        copies: usize,
+    ) -> Self {
         let inboxes = [
             member.bus.subscribe(subject::SCHEDULERS).await,
             member.bus.subscribe(&subject::scheduler(&member.id)).await,
@@ -74,8 +95,14 @@ impl SchedulerRole {
         // An agent says what it has once a beat, and what it does not have then may be on its way for a moment.
         let patience = (member.beat().as_millis() as i64).max(1000);
         let now = member.now();
+        let placing = settings.placed.map(|stages| {
+            let object = places.mode() == Storage::Object;
+            Placing::new(member.store.clone(), stages, &settings, copies, object)
+        });
         Self {
             dispatch: Dispatch::new(settings, patience),
+            placing,
+            runs: HashMap::new(),
             member,
             places,
             inboxes,
@@ -110,6 +137,7 @@ impl SchedulerRole {
                 continue;
             }
             let busy = !self.dispatch.scheduler().has_idle();
+            let next = self.placing.as_mut().and_then(Placing::until_next);
             let [to_all, to_me] = &mut self.inboxes;
             let result = tokio::select! {
                 n = to_all.receive(&mut all, MESSAGES) => if n == 0 { return Ok(()) } else { Ok(()) },
@@ -117,6 +145,7 @@ impl SchedulerRole {
                 _ = look.tick() => self.look(false).await,
                 _ = beat.tick() => self.beat().await,
                 _ = wake.tick() => self.count_waiting().await,
+                () = tokio::time::sleep(next.unwrap_or(Duration::MAX)), if next.is_some() => Ok(()),
                 _ = stop.changed() => return Ok(()),
             };
             if let Err(e) = result {
@@ -151,7 +180,11 @@ impl SchedulerRole {
         }
         let gone: Vec<Name> = self.dispatch.agents().filter(|a| !names.contains(a)).cloned().collect();
         for agent in gone {
-            self.dispatch.leave(&agent);
+            self.leave(&agent);
+        }
+        if let Some(placing) = &mut self.placing {
+            placing.look();
+            placing.learn_addresses().await?;
         }
         let now = member.now();
         for agent in mine {
@@ -160,14 +193,38 @@ impl SchedulerRole {
                 capabilities: agent.capabilities.clone(),
                 resources: agent.resources.clone(),
             };
-            // After a failure nobody could be heard.
-            let heard = if ask { now } else { agent.seen };
-            self.dispatch.adopt(info, agent.incarnation, chains.remove(&agent.id).unwrap_or_default(), heard);
+            // After a failure nobody could be heard. What the store says of those that are known is what this scheduler
+            // has told it: whoever believed that would never miss anybody.
+            let is_known = self.dispatch.has(&agent.id, agent.incarnation);
+            let heard = if ask {
+                now
+            } else if is_known {
+                i64::MIN
+            } else {
+                agent.seen
+            };
+            self.adopt(info, agent.incarnation, chains.remove(&agent.id).unwrap_or_default(), heard);
             if ask || orphans.iter().any(|o| o.id == agent.id) {
                 self.greet(&agent.id).await;
             }
         }
         self.count_waiting().await
+    }
+
+    /// Takes an agent on, or again.
+    fn adopt(&mut self, info: AgentInfo, incarnation: u64, live: BTreeMap<ChainKey, Live>, heard: i64) {
+        if let Some(placing) = &mut self.placing {
+            placing.join(&info, &live);
+        }
+        self.dispatch.adopt(info, incarnation, live, heard);
+    }
+
+    /// An agent is gone, or somebody else looks after it.
+    fn leave(&mut self, agent: &Name) {
+        self.dispatch.leave(agent);
+        if let Some(placing) = &mut self.placing {
+            placing.leave(agent);
+        }
     }
 
     async fn greet(&self, agent: &Name) {
@@ -177,6 +234,9 @@ impl SchedulerRole {
 
     async fn count_waiting(&mut self) -> Result<(), StoreError> {
         let waiting = self.member.store.waiting(self.member.now()).await?;
+        if let Some(placing) = &mut self.placing {
+            placing.look();
+        }
         let scheduler = self.dispatch.scheduler();
         scheduler.forget_waiting();
         for w in waiting {
@@ -214,7 +274,7 @@ impl SchedulerRole {
         let heard: Vec<Name> = self.dispatch.agents().filter(|a| !silent.contains(*a)).cloned().collect();
         let mine = member.store.agents_seen(&member.id, &heard, now).await?;
         for agent in heard.iter().filter(|a| !mine.contains(a)) {
-            self.dispatch.leave(agent);
+            self.leave(agent);
         }
         let orphans = member.store.adopt_orphans(&member.id, member.judgement()).await?;
         if orphans.iter().any(|a| !self.dispatch.has(&a.id, a.incarnation)) {
@@ -223,8 +283,14 @@ impl SchedulerRole {
         Ok(())
     }
 
-    /// An agent is gone: what it had can run elsewhere.
+    /// An agent is gone: what it had can run elsewhere, and what it held is lost.
     async fn lose(&mut self, agent: &Name, incarnation: u64) -> Result<(), StoreError> {
+        self.release(agent).await?;
+        self.member.store.remove_agent(agent, incarnation).await
+    }
+
+    /// What an agent had can run elsewhere.
+    async fn release(&mut self, agent: &Name) -> Result<(), StoreError> {
         let failure = TaskFailure {
             message: format!("{MAX_LOSSES} agents were lost while they ran this chain"),
             help: Some(
@@ -236,8 +302,7 @@ impl SchedulerRole {
         let error = serde_json::to_string(&failure).unwrap_or_default();
         let store = &self.member.store;
         let released = store.release_agent(agent, MAX_LOSSES, &error, self.member.now()).await?;
-        store.remove_agent(agent, incarnation).await?;
-        self.dispatch.leave(agent);
+        self.leave(agent);
         if !released.is_empty() {
             eprintln!("agent {agent} is gone; {} chains go back to the queue", released.len());
         }
@@ -285,7 +350,11 @@ impl SchedulerRole {
                         self.dispatch.scheduler().handle(registered);
                     }
                 }
+                if let Some(placing) = &mut self.placing {
+                    placing.look();
+                }
             }
+            Message::Give { from, to, attempts } => self.give(&from, &to, attempts, turn),
             Message::Report { agent, events } => {
                 self.dispatch.heard(&agent, now);
                 self.events(&agent, events, turn);
@@ -313,13 +382,23 @@ impl SchedulerRole {
         if state.leaving {
             self.dispatch.scheduler().handle(Event::AgentCloses(state.id.clone()));
         }
-        let told: Vec<Attempt> = state.ended.iter().map(AgentEvent::attempt).collect();
+        if self.placing.as_ref().is_some_and(|p| p.wants_inventory(&state.id)) {
+            turn.messages.push((state.id.clone(), Message::Inventory));
+        }
+        if let Some(neighbours) = self.neighbours(&state.id) {
+            turn.messages.push((state.id.clone(), Message::Neighbours(neighbours)));
+        }
+        if !state.keeps.is_empty() {
+            turn.keeps.push((state.id.clone(), state.keeps));
+        }
+        let told: Vec<Attempt> = state.ended.iter().filter_map(AgentEvent::attempt).collect();
         let reconciled = self.dispatch.beat(&state.id, &state.holding, &told, self.member.now());
         if !reconciled.void.is_empty() {
             turn.messages.push((state.id.clone(), Message::Void(reconciled.void)));
         }
         for (attempt, chain) in reconciled.resend {
-            turn.resend.entry(state.id.clone()).or_default().push(Assignment { attempt, chain });
+            let assignment = Assignment::new(attempt, chain);
+            turn.resend.entry(state.id.clone()).or_default().push(assignment);
         }
         self.events(&state.id, state.ended, turn);
     }
@@ -330,7 +409,16 @@ impl SchedulerRole {
             return;
         }
         for event in events {
-            let AgentEvent::Ended { attempt, outcome, started, ended, millis } = event else { continue };
+            let event = match event {
+                AgentEvent::Ended { .. } => event,
+                other => {
+                    self.other_event(agent, other, turn);
+                    continue;
+                }
+            };
+            let AgentEvent::Ended { attempt, outcome, started, ended, millis, history } = event else {
+                continue;
+            };
             // Also if it is not news: the agent has to stop telling it.
             turn.known.entry(agent.clone()).or_default().push(attempt);
             let busy = (!matches!(outcome, Outcome::Interrupted)).then_some(millis);
@@ -339,7 +427,15 @@ impl SchedulerRole {
                 Outcome::Succeeded(results) => serde_json::to_vec(results).unwrap_or_default(),
                 _ => Vec::new(),
             };
-            let end = Ended { attempt, chain: &live.chain, failures: live.failures, time: (started, ended) };
+            let files = self.placed_end(agent, attempt, &outcome, millis, turn);
+            let end = Ended {
+                attempt,
+                chain: &live.chain,
+                failures: live.failures,
+                time: (started, ended),
+                files,
+                history,
+            };
             let settled = end.settle(outcome, results, true, self.member.now(), &mut turn.batch);
             if settled.state == ChainState::Registered {
                 let class = Class::of(&live.chain);
@@ -371,21 +467,25 @@ impl SchedulerRole {
             capabilities: state.capabilities.clone(),
             resources: state.resources.clone(),
             scheduler: Some(member.id.clone()),
+            data: state.data.clone(),
             ..AgentRecord::default()
         };
         let Some(before) = member.store.adopt_agent(&record, member.judgement()).await? else {
             return Ok(());
         };
         if before != state.incarnation {
-            // It was started again. What it had before went with it.
-            self.lose(&state.id, before).await?;
-            member.store.adopt_agent(&record, member.judgement()).await?;
+            // It was started again. What it was doing before went with it; what it held may still be there.
+            self.release(&state.id).await?;
+        }
+        if let Some(placing) = &mut self.placing {
+            placing.ask(&state.id);
+            placing.learn_addresses().await?;
         }
         let chains = member.store.chains_of(std::slice::from_ref(&state.id)).await?;
         let chains = chains.iter().filter_map(|c| Some((c.key, live(c)?))).collect();
         let AgentState { id, capabilities, resources, .. } = state.clone();
         let info = AgentInfo { id, capabilities, resources };
-        self.dispatch.adopt(info, state.incarnation, chains, member.now());
+        self.adopt(info, state.incarnation, chains, member.now());
         self.state(state, turn);
         Ok(())
     }
@@ -410,14 +510,27 @@ impl SchedulerRole {
                     Command::Unsatisfiable { .. } => {}
                 }
             }
-            let more = !claims.is_empty();
+            let wishes = self.place(&mut turn).await?;
+            let more = !(claims.is_empty() && wishes.picks.is_empty() && wishes.copies.is_empty());
             let mut batch = std::mem::take(&mut turn.batch);
             batch.claims.clone_from(&claims);
+            let pick = |(agent, chains): (&Name, &Vec<ChainKey>)| Pick {
+                chains: chains.clone(),
+                agent: agent.clone(),
+                now,
+            };
+            batch.picks = wishes.picks.iter().map(pick).collect();
+            batch.copies = wishes.copies.iter().map(pick).collect();
+            batch.gifts = std::mem::take(&mut turn.gifts);
+            let gifts = batch.gifts.clone();
             batch.instance = Some(self.member.id.clone());
             let applied = self.member.store.apply(batch).await?;
             for (claim, chains) in claims.into_iter().zip(applied.claimed) {
                 self.claimed(claim, chains, &mut turn);
             }
+            self.given(gifts, &applied.given, now, &mut turn);
+            self.placed(wishes.picks, applied.picked, now, true, &mut turn);
+            self.placed(wishes.copies, applied.copied, now, false, &mut turn);
             self.say(&mut turn).await?;
             if !more {
                 break;
@@ -435,7 +548,7 @@ impl SchedulerRole {
             let attempt = claimed.attempt;
             let Ok(chain) = serde_json::from_slice::<ProcessChain>(&claimed.payload) else { continue };
             let chain = Arc::new(chain);
-            let assignment = Assignment { attempt, chain: chain.clone() };
+            let assignment = Assignment::new(attempt, chain.clone());
             turn.resend.entry(claim.agent.clone()).or_default().push(assignment);
             let one = Live::new(
                 attempt.number,
@@ -464,13 +577,17 @@ impl SchedulerRole {
             for assignment in chains {
                 by_run.entry(assignment.attempt.chain.run).or_default().push(assignment);
             }
-            for (run, chains) in by_run {
+            for (run, mut chains) in by_run {
+                if let Some(placing) = &self.placing {
+                    placing.supply(run, &mut chains).await?;
+                }
                 if let Some(context) = self.places.context(&*member.store, run).await? {
                     let message = Message::Assign { chains, context };
                     member.bus.publish(&subject::agent(&agent), message).await;
                 }
             }
         }
+        self.keep_copies(turn).await;
         for (agent, message) in std::mem::take(&mut turn.messages) {
             member.bus.publish(&subject::agent(&agent), message).await;
         }
