@@ -6,6 +6,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
+mod data;
+
+pub(crate) use data::{DataArgs, DataExperiment};
+
 /// Runs scientific workflows: on a laptop in a second, and on as many machines as you have.
 #[derive(Debug, Parser)]
 #[command(name = "catena", version, max_term_width = 100)]
@@ -50,6 +54,10 @@ pub(crate) enum Command {
     Search(SearchArgs),
     /// Show how a run stands
     Status(StatusArgs),
+    /// Bring the results of a run on a server here
+    Fetch(FetchArgs),
+    /// List the chains of a run: where they were executed, and what they were at for how long
+    Chains(ChainsArgs),
     /// Show what tasks have written
     Logs(LogsArgs),
     /// Stop a run for good
@@ -148,7 +156,8 @@ pub(crate) struct SubmitArgs {
     /// A name for the run [default: the workflow's]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Where results go, on a directory the server and its agents see [default: the server's]
+    /// Where results go: on a directory the server and its agents see, or here where agents have files of their own
+    /// (with --wait) [default: the server's]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Higher ones come first [default: the workflow's]
@@ -239,6 +248,8 @@ pub(crate) enum ReproduceCommand {
     Prio(PrioEvaluationArgs),
     /// Data-aware scheduling in virtual time: ADAGE, MATRIX and Albatross, and beside them HEFT and Catena
     Adage(AdageArgs),
+    /// Data-aware scheduling on real hosts: agents with files of their own and limited links, beside what is simulated
+    Data(DataArgs),
 }
 
 #[derive(Debug, Args)]
@@ -517,7 +528,7 @@ pub(crate) struct ConvertArgs {
     /// The form to write
     #[arg(long, value_enum, default_value = "long")]
     pub(crate) to: Form,
-    /// Where to write it [default: standard output]
+    /// Where to write it [default: standard output]; for a stand-in, a directory
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -530,6 +541,8 @@ pub(crate) enum Form {
     Dax,
     /// WfCommons WfFormat 1.5: jobs, runtimes, files and dependencies
     Wfformat,
+    /// A workflow that runs: its tasks take as long as recorded ones, and read and write as much
+    StandIn,
 }
 
 #[derive(Debug, Args)]
@@ -560,6 +573,27 @@ pub(crate) struct DismissArgs {
 pub(crate) struct StatusArgs {
     /// The run [default: the newest]
     pub(crate) run: Option<i64>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FetchArgs {
+    /// The run [default: the newest]
+    pub(crate) run: Option<i64>,
+    /// Where to put them
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChainsArgs {
+    /// The run [default: the newest]
+    pub(crate) run: Option<i64>,
+    /// Only those in this state: registered, running, paused, succeeded, failed, cancelled
+    #[arg(long, value_name = "STATE")]
+    pub(crate) only: Option<String>,
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -125,7 +125,7 @@ impl Display {
             }
             RunEvent::Note { message, .. } => self.note(message),
             RunEvent::Notice { message, .. } => self.note(&format!("error: {message}")),
-            RunEvent::Ended(_) => {}
+            RunEvent::Phase { .. } | RunEvent::Ended(_) => {}
         }
     }
 

@@ -28,6 +28,8 @@ fn main() -> ExitCode {
         Command::List(a) => command::inspect::list(a, &arguments),
         Command::Search(a) => command::inspect::search(a, &arguments),
         Command::Status(a) => command::inspect::status(a, &arguments),
+        Command::Fetch(a) => command::fetch::fetch(a, &arguments),
+        Command::Chains(a) => command::chains::chains(a, &arguments),
         Command::Logs(a) => command::logs::logs(a, &arguments),
         Command::Cancel(a) => command::control::cancel(a, &arguments),
         Command::Retry(a) => command::run::retry(a, &arguments),

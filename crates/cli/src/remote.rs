@@ -55,7 +55,23 @@ impl Server {
         Self { url: url.trim_end_matches('/').to_owned(), token, agent: config.into() }
     }
 
+    /// Sends content of any length.
+    pub(crate) fn put(&self, path: &str, mut body: impl Read) -> Result<(), String> {
+        let body = ureq::SendBody::from_reader(&mut body);
+        self.exchange("PUT", path, "application/octet-stream", body).map(|_| ())
+    }
+
     fn request(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Response<Body>, String> {
+        self.exchange(method, path, kind, body)
+    }
+
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: impl ureq::AsSendBody,
+    ) -> Result<Response<Body>, String> {
         let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));

@@ -1,5 +1,7 @@
 //! Commands that talk to a server: submitting, pausing, priorities, agents, the fleet.
 
+use super::fetch::fetch_results;
+use super::send::{sees_our_files, send_files};
 use super::{EXIT_CANCELLED, EXIT_FAILED, Outcome, print, show_problems};
 use crate::arguments::{
     Arguments, DismissArgs, ListArgs, PriorityArgs, RetryArgs, RunRef, ShowArgs, SubmitArgs,
@@ -7,7 +9,7 @@ use crate::arguments::{
 use crate::display::Display;
 use crate::project::load_source;
 use crate::remote::{Server, encode};
-use catena_model::moment;
+use catena_model::{Bytes, moment};
 use catena_server::{Definition, RunEvent, RunSummary, RunView, Submission, WaitingView};
 use catena_store::RunState;
 use serde_json::{Value, json};
@@ -29,6 +31,19 @@ pub(crate) fn submit(args: &SubmitArgs, arguments: &Arguments) -> Outcome {
     }
     let definition = Definition { inputs: options.inputs, ..Definition::default() }.with_files(&loaded);
     let absolute = |path: &std::path::PathBuf| std::path::absolute(path).map_err(|e| e.to_string());
+    let is_shared = sees_our_files(&server)?;
+    if args.out.is_some() && !is_shared && !args.wait {
+        return Err("the server does not see your files: wait for results with --wait, or get them with `catena fetch`".to_owned());
+    }
+    let data = if is_shared {
+        Vec::new()
+    } else {
+        let mut display = Display::new(args.show);
+        let sending = |name: &str, bytes: u64| display.note(&format!("sending {name} ({})", Bytes(bytes)));
+        let sent = send_files(&server, &loaded, sending);
+        display.close();
+        sent?
+    };
     let submission = Submission {
         name: args.name.clone(),
         files: definition.files,
@@ -36,10 +51,12 @@ pub(crate) fn submit(args: &SubmitArgs, arguments: &Arguments) -> Outcome {
         macros: options.macros,
         inputs: definition.inputs,
         directory: definition.directory,
-        out: args.out.as_ref().map(absolute).transpose()?.unwrap_or_default(),
+        // A directory here means nothing to a server that does not see it.
+        out: args.out.as_ref().filter(|_| is_shared).map(absolute).transpose()?.unwrap_or_default(),
         chains: args.chains.name().to_owned(),
         order: args.order.name().to_owned(),
         priority: args.priority,
+        data,
     };
     let submitted: Value = server.send("POST", "/runs", SUBMISSION, &submission)?;
     let run = submitted["run"].as_i64().ok_or("the server has not said which run it made")?;
@@ -47,7 +64,13 @@ pub(crate) fn submit(args: &SubmitArgs, arguments: &Arguments) -> Outcome {
         print(&if args.show.json { format!("{submitted}\n") } else { format!("run {run}\n") });
         return Ok(ExitCode::SUCCESS);
     }
-    show(&server, run, args.show)
+    let ended = show(&server, run, args.show)?;
+    if let Some(out) = args.out.as_ref().filter(|_| !is_shared && ended == ExitCode::SUCCESS) {
+        for (path, _) in fetch_results(&server, run, out)? {
+            print(&format!("{}\n", path.display()));
+        }
+    }
+    Ok(ended)
 }
 
 /// Tries failed chains again and shows the run until it ends.

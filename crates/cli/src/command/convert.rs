@@ -3,7 +3,7 @@
 use super::{Outcome, load_valid, write_to};
 use crate::arguments::{ConvertArgs, Form};
 use crate::jobs::{read_trace, trace_of};
-use catena_model::import::{write_dax, write_wfformat};
+use catena_model::import::{StandIn, write_dax, write_wfformat};
 use catena_model::to_long_form;
 use std::process::ExitCode;
 
@@ -11,13 +11,15 @@ pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
     match args.to {
         Form::Long => long(args),
         Form::Dax | Form::Wfformat => recorded(args),
+        Form::StandIn => stand_in(args),
     }
 }
 
 fn long(args: &ConvertArgs) -> Outcome {
     if read_trace(&args.source.workflow).is_some() {
         return Err(
-            "a recorded workflow has no commands: it can be converted to dax and wfformat only".to_owned()
+            "a recorded workflow has no commands: it can be converted to dax, wfformat and stand-in only"
+                .to_owned(),
         );
     }
     let loaded = match load_valid(&args.source) {
@@ -38,7 +40,21 @@ fn recorded(args: &ConvertArgs) -> Outcome {
     };
     write_to(args.output.as_deref(), |out| match args.to {
         Form::Wfformat => write_wfformat(&trace, out),
-        Form::Dax | Form::Long => write_dax(&trace, out),
+        Form::Dax | Form::Long | Form::StandIn => write_dax(&trace, out),
     })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A workflow and the files it reads, in a directory.
+fn stand_in(args: &ConvertArgs) -> Outcome {
+    let trace = match read_trace(&args.source.workflow) {
+        Some(trace) => trace?,
+        None => {
+            let known = "DAX, WfFormat or Pegasus";
+            return Err(format!("only workflows with runtimes and files have a stand-in: {known}"));
+        }
+    };
+    let directory = args.output.as_deref().ok_or("a stand-in is a directory: say which with -o DIR")?;
+    StandIn::new(&trace).write(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     Ok(ExitCode::SUCCESS)
 }

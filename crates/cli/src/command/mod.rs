@@ -1,10 +1,12 @@
 //! One module per command.
 
+pub(crate) mod chains;
 pub(crate) mod check;
 pub(crate) mod cluster;
 pub(crate) mod control;
 pub(crate) mod convert;
 mod dag;
+pub(crate) mod fetch;
 pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod inspect;
@@ -14,6 +16,7 @@ pub(crate) mod prio;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+mod send;
 pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod simulate;

@@ -215,8 +215,13 @@ impl Session<'_> {
         }
         let bus: Arc<LocalBus> = Arc::new(LocalBus::default());
         let cache = self.open_cache(state)?;
-        let agent =
-            AgentRole::start(self.agent_config()?, cache.clone(), Roster::create(state.path()), bus.clone());
+        let agent = AgentRole::start(
+            self.agent_config()?,
+            cache.clone(),
+            None,
+            Roster::create(state.path()),
+            bus.clone(),
+        );
         let mut observer = |event| display.show(&event);
         let options = definition.plan_options(&context);
         let blueprint = match self.work.kind {
@@ -279,6 +284,7 @@ impl Session<'_> {
             definition: serde_json::to_vec(definition).map_err(|e| e.to_string())?,
             created: now(),
             priority: self.work.priority,
+            files: Vec::new(),
         };
         let id = store.create_run(&new).await.map_err(fail)?;
         let run = store.run(id).await.map_err(fail)?.ok_or("the new run is gone")?;

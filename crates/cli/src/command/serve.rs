@@ -7,16 +7,17 @@ use crate::project::instance_config;
 use crate::remote::{HttpDesk, token_file};
 use catena_agent::{Cache, end_leftovers};
 use catena_bus::{Bus, LocalBus, LossyBus, NatsBus};
+use catena_data::{Depot, DepotOptions};
 use catena_fleet::{ProcessProvider, Provider};
 use catena_model::{Library, Name, parse_duration};
 use catena_server::{
-    Access, AgentSetup, Config, Desk, FleetSetup, HttpSetup, InstanceSetup, Places, RemoteOptions, Role,
-    StateDirectory, StoreDesk, TokenRole, default_agent_name, hash_token, new_token,
+    Access, AgentSetup, Config, Desk, FleetSetup, Home, HttpSetup, InstanceSetup, Places, RemoteOptions,
+    Role, StateDirectory, StoreDesk, TokenRole, default_agent_name, hash_token, new_token,
 };
 use catena_store::{PostgresStore, Store, Token};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::{TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -130,9 +131,12 @@ impl Starter<'_> {
         let storage = config.storage.clone().unwrap_or_else(|| config.state.clone());
         std::fs::create_dir_all(&storage).map_err(|e| format!("{}: {e}", storage.display()))?;
         let storage = storage.canonicalize().map_err(|e| format!("{}: {e}", storage.display()))?;
-        let places = Arc::new(Places::new(storage));
+        let mode = config.data.mode;
+        let places = Arc::new(Places::new(storage, mode));
         let has = |role| config.roles.contains(&role);
         let agent = has(Role::Agent).then(|| self.agent_setup(name, store.as_ref(), &places)).transpose()?;
+        let needs_home = mode.is_local() && (has(Role::Http) || has(Role::Controller));
+        let home = needs_home.then(|| self.home().map(Arc::new)).transpose()?;
         let http = match &store {
             Some(store) if has(Role::Http) => Some(self.http_setup(&**store).await?),
             _ => None,
@@ -150,7 +154,9 @@ impl Starter<'_> {
             places,
             lease: config.lease,
             look: config.look,
-            settings: config.scheduler,
+            settings: config.scheduler_settings(),
+            copies: config.data.copies,
+            home,
             agent,
             http,
             fleet,
@@ -182,9 +188,13 @@ impl Starter<'_> {
             (None, Some(server)) => Some(Arc::new(HttpDesk::new(server, config.token.clone()))),
             (None, None) => None,
         };
+        let local = config.data.mode.is_local();
+        let depot =
+            local.then(|| self.depot(&directory.path().join("data"), Some(directory.path().join("runs"))));
         Ok(AgentSetup {
             config: agent_config(&config.agent, self.agent, name)?,
             cache,
+            depot: depot.transpose()?.map(Arc::new),
             directory,
             remote: RemoteOptions {
                 lease: config.lease,
@@ -193,6 +203,28 @@ impl Starter<'_> {
                 desk,
             },
         })
+    }
+
+    /// Opens the holdings in a directory and begins to serve them.
+    fn depot(&self, directory: &Path, logs: Option<PathBuf>) -> Result<Depot, String> {
+        let data = &self.config.data;
+        let host = data.host.clone().or_else(|| own_address(&self.config));
+        let options = DepotOptions {
+            directory: directory.to_path_buf(),
+            listen: data.listen,
+            host,
+            quota: data.quota,
+            object: data.object.clone(),
+            logs,
+        };
+        Depot::open(&options).map_err(|e| format!("{}: {e}", directory.display()))
+    }
+
+    /// Where what comes with runs and what comes of them is held.
+    fn home(&self) -> Result<Home, String> {
+        let directory = self.config.state.join("home");
+        let depot = self.depot(&directory.join("data"), None)?;
+        Home::new(depot, &directory).map_err(|e| format!("{}: {e}", directory.display()))
     }
 
     async fn http_setup(&self, store: &dyn Store) -> Result<HttpSetup, String> {
@@ -283,6 +315,13 @@ impl Starter<'_> {
         if !config.bus.prefix.is_empty() {
             environment.push(("CATENA_BUS_PREFIX".to_owned(), config.bus.prefix.clone()));
         }
+        environment.push(("CATENA_STORAGE_MODE".to_owned(), config.data.mode.name().to_owned()));
+        if let Some(object) = &config.data.object {
+            environment.push(("CATENA_STORAGE_OBJECT".to_owned(), object.clone()));
+        }
+        if let Some(quota) = config.data.quota {
+            environment.push(("CATENA_STORAGE_QUOTA".to_owned(), quota.to_string()));
+        }
         if let Some(store) = &config.store {
             environment.push(("CATENA_STORE".to_owned(), store.clone()));
         }
@@ -359,4 +398,17 @@ fn watch_signals() -> Result<watch::Receiver<bool>, String> {
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(|e| e.to_string())?;
     Ok(receiver)
+}
+
+/// The address under which this machine reaches the message server: the others reach it there too.
+fn own_address(config: &Config) -> Option<String> {
+    let first = config.bus.url.split(',').next()?.trim();
+    let server = first.rsplit('@').next()?.trim_start_matches("nats://").trim_start_matches("tls://");
+    let server = if server.rsplit_once(':').is_some() { server.to_owned() } else { format!("{server}:4222") };
+    let to = server.to_socket_addrs().ok()?.next()?;
+    let any: SocketAddr = if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    // Nothing is sent: the system only looks up the way.
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(to).ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string())
 }

@@ -73,3 +73,29 @@ fn what_is_wrong_in_a_recorded_workflow_has_file_line_and_column() {
         project.catena(["prio", file]).expect(2).says(message);
     }
 }
+
+#[test]
+fn a_stand_in_takes_as_long_and_writes_as_much_as_was_recorded() {
+    let project = Project::new();
+    let job = |id: &str, seconds: f64, files: &str| {
+        format!("<job id='{id}' name='work' runtime='{seconds}'>{files}</job>")
+    };
+    let file =
+        |name: &str, link: &str, size: u64| format!("<uses file='{name}' link='{link}' size='{size}'/>");
+    let [raw, half, whole] = [("raw.fits", 5000), ("half.fits", 70_000), ("whole.fits", 300_001)];
+    let first = job("a", 0.3, &[file(raw.0, "input", raw.1), file(half.0, "output", half.1)].concat());
+    let second = job("b", 0.2, &[file(half.0, "input", half.1), file(whole.0, "output", whole.1)].concat());
+    let arc = "<child ref='b'><parent ref='a'/></child>";
+    project.write("w.xml", format!("<adag>{first}{second}{arc}</adag>"));
+    project.catena(["convert", "w.xml", "--to", "stand-in", "-o", "copy"]).expect(0);
+    let started = std::time::Instant::now();
+    project.catena(["run", "copy"]).expect(0);
+    assert!(started.elapsed().as_secs_f64() >= 0.5);
+    let written = project.read("results/whole.fits");
+    assert_eq!(written.len() as u64, whole.1);
+    assert!(written.starts_with("2-whole.fits\n2-whole.fits\n"), "{}", &written[..100]);
+    assert_eq!(project.read("copy/data/raw.fits").len() as u64, raw.1);
+    project.catena(["convert", "w.xml", "--to", "stand-in"]).expect(2).says("say which with -o DIR");
+    project.write("w.yaml", "catena: 1\nsteps:\n  a: { run: 'true' }\n");
+    project.catena(["convert", "w.yaml", "--to", "stand-in", "-o", "x"]).expect(2).says("with runtimes");
+}

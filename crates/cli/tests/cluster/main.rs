@@ -1,8 +1,10 @@
 //! Clusters of real processes against real servers, and what happens when parts of them die.
 
+mod data;
 mod faults;
 mod fleet;
 mod http;
+mod reproduce;
 mod work;
 
 use catena_testbed::{Cluster, wait_until};

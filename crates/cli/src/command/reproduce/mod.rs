@@ -1,6 +1,7 @@
 //! `catena reproduce`: the experiments of a paper.
 
 mod adage;
+mod data;
 mod prio;
 mod steep;
 
@@ -12,5 +13,6 @@ pub(crate) fn reproduce(command: &ReproduceCommand) -> Outcome {
         ReproduceCommand::Steep(args) => steep::reproduce(args),
         ReproduceCommand::Prio(args) => prio::reproduce(args),
         ReproduceCommand::Adage(args) => adage::reproduce(args),
+        ReproduceCommand::Data(args) => data::reproduce(args),
     }
 }

@@ -3,7 +3,7 @@
 use super::{Figure, figure};
 use crate::render::lanes::{self, Busy};
 use crate::render::plot::{self, Curve, Labels, Scale};
-use catena_simulate::{Cluster, Outcome, PolicyName, Workload, seconds};
+use catena_simulate::{Cluster, Execution, Fate, Outcome, PolicyName, Workload, seconds};
 use std::path::Path;
 
 /// Pictures of who was busy show at most so many nodes.
@@ -96,41 +96,44 @@ pub(crate) fn against_nodes(
     plot::svg(&labels, &curves)
 }
 
+/// Executions that have occupied processors.
+fn busy(outcome: &Outcome) -> impl Iterator<Item = &Execution> {
+    outcome.executions.iter().filter(|e| e.fate != Fate::Recalled)
+}
+
 /// Who executed what, by what it runs.
 fn lanes_of(workload: &Workload, cluster: &Cluster, outcome: &Outcome) -> Vec<Busy> {
     let name = |node: u32| {
         let kind = outcome.stays.iter().find(|s| s.node == node).map_or(0, |s| s.kind);
         format!("{} {node:05}", cluster.kinds[kind].id)
     };
-    let mut busy: Vec<Busy> = outcome
-        .executions
-        .iter()
+    let mut lanes: Vec<Busy> = busy(outcome)
         .map(|e| Busy {
             agent: name(e.node),
             set: workload.tasks[e.task as usize].program.to_string(),
-            start: seconds(e.start) * 1e3,
+            start: seconds(e.busy) * 1e3,
             end: seconds(e.end) * 1e3,
         })
         .collect();
-    busy.sort_by(|a, b| a.start.total_cmp(&b.start).then_with(|| a.agent.cmp(&b.agent)));
-    busy
+    lanes.sort_by(|a, b| a.start.total_cmp(&b.start).then_with(|| a.agent.cmp(&b.agent)));
+    lanes
 }
 
 /// How many processors are busy, at points spread over the whole time.
 fn busy_over_time(workload: &Workload, outcome: &Outcome) -> Vec<(f64, f64)> {
     let end = seconds(outcome.makespan).max(1e-9);
     let mut changes = vec![0.0; POINTS + 2];
-    for e in &outcome.executions {
+    for e in busy(outcome) {
         let place = |t: u64| ((seconds(t) / end * POINTS as f64) as usize).min(POINTS);
         let cpus = workload.class(e.task).resources.cpus as f64 / 1e3;
-        changes[place(e.start)] += cpus;
-        changes[place(e.end) + usize::from(place(e.end) == place(e.start))] -= cpus;
+        changes[place(e.busy)] += cpus;
+        changes[place(e.end) + usize::from(place(e.end) == place(e.busy))] -= cpus;
     }
-    let mut busy = 0.0;
+    let mut now = 0.0;
     let mut points = Vec::with_capacity(POINTS + 1);
     for (i, change) in changes.iter().take(POINTS + 1).enumerate() {
-        busy += change;
-        points.push((i as f64 / POINTS as f64 * end, busy));
+        now += change;
+        points.push((i as f64 / POINTS as f64 * end, now));
     }
     points
 }
