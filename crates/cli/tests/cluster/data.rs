@@ -445,3 +445,40 @@ fn what_nobody_will_read_any_more_makes_room() {
     let empty = || (std::fs::read_dir(&kept).unwrap().count() == 0).then_some(());
     wait_until(Duration::from_secs(10), empty).expect("nothing is kept for a run that is over");
 }
+
+#[test]
+fn files_from_the_web_are_downloaded_by_agents() {
+    let web = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/numbers.txt", web.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in web.incoming().flatten() {
+            let mut stream = std::io::BufReader::new(stream);
+            let mut line = String::new();
+            while std::io::BufRead::read_line(&mut stream, &mut line).is_ok_and(|n| n > 2) {
+                line.clear();
+            }
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\n1\n2\n3\n";
+            let _ = std::io::Write::write_all(stream.get_mut(), answer);
+        }
+    });
+    let cluster = local(1, "");
+    let text = format!(
+        r#"api: 4.7.0
+services:
+  - id: count
+    name: count
+    run: "wc -l < {{in}} > {{out}}"
+    parameters:
+      - {{id: in, type: input, dataType: file, cardinality: 1..1}}
+      - {{id: out, type: output, dataType: file, cardinality: 1..1}}
+vars: [{{id: source, value: "{url}"}}, {{id: n}}]
+actions:
+  - {{type: execute, service: count, inputs: [{{id: in, var: source}}], outputs: [{{id: out, var: n, store: true}}]}}
+"#
+    );
+    write(&cluster, "wf.yaml", &text);
+    let run = submit(&cluster, "wf.yaml");
+    assert_succeeded(&cluster, run, 1);
+    let stored: Vec<_> = std::fs::read_dir(results(&cluster, run)).unwrap().flatten().collect();
+    assert_eq!(read(stored[0].path()).trim(), "3");
+}
