@@ -39,6 +39,9 @@ pub struct ProcessChain {
     /// So many agents may execute it at the same time; the first result counts. None means one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub replicas: u32,
+    /// It must not be started twice, whatever happens. Counts among peers.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exclusive: bool,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -170,6 +173,7 @@ impl ProcessChain {
             failure_is_result: false,
             ahead: 0,
             replicas: 0,
+            exclusive: false,
         }
     }
 }

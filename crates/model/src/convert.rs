@@ -156,6 +156,9 @@ fn execute(a: &Execute, library: &Library) -> Value {
     if let Some(replicas) = o.replicas {
         m["replicas"] = json!(replicas);
     }
+    if o.exclusive {
+        m["start"] = json!("exclusive");
+    }
     m
 }
 

@@ -183,6 +183,7 @@ impl LongReader {
             env: ctx.environment(f.take("env")),
             cache: f.take("cache").and_then(|n| ctx.boolean(n)),
             replicas: f.take("replicas").and_then(|n| ctx.integer(n)).map(|n| n.max(1) as u32),
+            exclusive: ctx.exclusive(f.take("start")),
         };
         let given = options.retries.is_some()
             || options.max_inactivity.is_some()
@@ -192,7 +193,8 @@ impl LongReader {
             || options.resources.is_some()
             || !options.env.is_empty()
             || options.cache.is_some()
-            || options.replicas.is_some();
+            || options.replicas.is_some()
+            || options.exclusive;
         let needs = f.take("requiredCapabilities").map_or_else(Vec::new, |n| ctx.strings(n));
         let service = match run {
             None => service?,
@@ -448,6 +450,7 @@ pub(crate) fn inline_service(
         deadline: None,
         cache: true,
         package: None,
+        exclusive: false,
         span,
     }
 }
@@ -485,6 +488,7 @@ pub(crate) fn service(ctx: &mut Context, node: &Node) -> Option<Service> {
     let env = ctx.environment(f.take("env"));
     let cache = f.take("cache").and_then(|n| ctx.boolean(n)).unwrap_or(true);
     let package = f.string(ctx, "package");
+    let exclusive = ctx.exclusive(f.take("start"));
     f.finish(ctx);
     let script = run.map(|run| {
         let mut template = Template::parse(&run);
@@ -509,6 +513,7 @@ pub(crate) fn service(ctx: &mut Context, node: &Node) -> Option<Service> {
         deadline,
         cache,
         package,
+        exclusive,
         span: node.span,
     })
 }

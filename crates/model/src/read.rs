@@ -126,6 +126,17 @@ impl Context {
         value
     }
 
+    /// How a task is started: `start: exclusive`, or as usual if nothing is said.
+    pub(crate) fn exclusive(&mut self, node: Option<&Node>) -> bool {
+        let Some(node) = node else { return false };
+        let Some(text) = self.string(node) else { return false };
+        if text != "exclusive" {
+            self.error("bad-start", node.span, format!("`{text}` is no way to start a task"))
+                .help("write `start: exclusive` for a task that must not be started twice, or leave it out");
+        }
+        text == "exclusive"
+    }
+
     pub(crate) fn integer(&mut self, node: &Node) -> Option<i64> {
         let value = node.as_str().and_then(|s| s.trim().parse().ok());
         if value.is_none() {

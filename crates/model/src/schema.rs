@@ -149,7 +149,8 @@ fn short_form() -> Value {
                     "deadline": {"$ref": "#/$defs/timeoutPolicy"},
                     "env": {"$ref": "#/$defs/env"},
                     "cache": {"type": "boolean", "default": true},
-                    "replicas": {"type": "integer", "minimum": 1}
+                    "replicas": {"type": "integer", "minimum": 1},
+                    "start": {"const": "exclusive", "description": "Among peers, a task that must not be started twice, whatever happens."}
                 }
             }
         }
@@ -202,7 +203,8 @@ fn execute() -> Value {
             "requiredCapabilities": {"$ref": "#/$defs/names"},
             "env": {"$ref": "#/$defs/env"},
             "cache": {"type": "boolean", "default": true},
-            "replicas": {"type": "integer", "minimum": 1}
+            "replicas": {"type": "integer", "minimum": 1},
+            "start": {"const": "exclusive", "description": "Among peers, a task that must not be started twice, whatever happens."}
         }
     })
 }
@@ -266,7 +268,8 @@ fn service() -> Value {
             "retries": {"$ref": "#/$defs/retryPolicy"},
             "maxInactivity": {"$ref": "#/$defs/timeoutPolicy"},
             "maxRuntime": {"$ref": "#/$defs/timeoutPolicy"},
-            "deadline": {"$ref": "#/$defs/timeoutPolicy"}
+            "deadline": {"$ref": "#/$defs/timeoutPolicy"},
+            "start": {"const": "exclusive", "description": "Among peers, a task that must not be started twice, whatever happens."}
         }
     })
 }

@@ -448,6 +448,7 @@ impl<'a> ShortReader<'a> {
             env: ctx.environment(f.take("env")),
             cache: f.take("cache").and_then(|n| ctx.boolean(n)),
             replicas: f.take("replicas").and_then(|n| ctx.integer(n)).map(|n| n.max(1) as u32),
+            exclusive: ctx.exclusive(f.take("start")),
         };
         let service = match (run, service) {
             (Some(run), None) => {
@@ -721,5 +722,21 @@ results: { all: '{two.out}' }
         let Action::For(f) = &workflow.actions[0] else { panic!("a loop") };
         assert_eq!(f.output[0].id, "one.out");
         assert_eq!(f.yield_to_output[0].id, "one.out[]");
+    }
+
+    #[test]
+    fn a_task_is_started_as_usual_or_exclusively() {
+        let read = |start: &str| {
+            let text = format!("catena: 1\nsteps: {{ one: {{ run: 'pay', start: {start} }} }}\n");
+            let mut ctx = Context::new("workflow");
+            let mut sources = Sources::default();
+            let nodes = yaml::parse(&text, 0, &mut ctx.diags);
+            let workflow = ShortReader::new(Path::new("."), &[], &mut sources).workflow(&mut ctx, &nodes[0]);
+            let workflow = workflow.unwrap();
+            let Action::Execute(e) = &workflow.actions[0] else { panic!("a step") };
+            (e.options().exclusive, ctx.diags.iter().map(|d| d.code).collect::<Vec<_>>())
+        };
+        assert_eq!(read("exclusive"), (true, vec![]));
+        assert_eq!(read("twice"), (false, vec!["bad-start"]));
     }
 }

@@ -101,6 +101,8 @@ pub struct ExecuteOptions {
     pub cache: Option<bool>,
     /// How many copies run at once.
     pub replicas: Option<u32>,
+    /// It must not be started twice, whatever happens.
+    pub exclusive: bool,
 }
 
 /// Repeats actions for each element of a list.
@@ -239,6 +241,8 @@ pub struct Service {
     pub cache: bool,
     /// The system package that has the program, named when it is missing.
     pub package: Option<Name>,
+    /// A task must not be started twice, whatever happens.
+    pub exclusive: bool,
     /// Where it stands.
     pub span: Span,
 }

@@ -15,7 +15,6 @@ use crate::supplies::Supplier;
 use catena_bus::{Message, Registered, Subscription, subject};
 use catena_model::Name;
 use catena_model::chain::{ChainState, RunId};
-use catena_plan::Program;
 use catena_store::{Batch, Counts, FailedAttempt, FileRecord, Run, RunChange, RunState, Store, StoreError};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -215,7 +214,7 @@ impl ControllerRole {
             let definition: Definition =
                 serde_json::from_slice(&definition).map_err(|e| fail(format!("it cannot be read: {e}")))?;
             let context = self.places.remember(run.id, &definition);
-            (compile(&definition).map_err(fail)?, definition.plan_options(&context))
+            (definition.compile().map_err(fail)?, definition.plan_options(&context))
         };
         drop(definition);
         memory::give_back();
@@ -432,15 +431,6 @@ fn kept_as(run: RunId, path: &str) -> Vec<(RunId, Name)> {
     let own = Path::new(path).ancestors().find(|p| is_own_directory(p));
     let names = std::iter::once(Name::new(path)).chain(own.and_then(Path::to_str).map(Name::new));
     names.map(|name| (run, name)).collect()
-}
-
-fn compile(definition: &Definition) -> Result<Program, String> {
-    let loaded = definition.load();
-    if let Some(problem) = loaded.diags.iter().find(|_| loaded.diags.has_errors()) {
-        return Err(problem.message.clone());
-    }
-    let workflow = loaded.expanded.as_ref().ok_or("it is no workflow")?;
-    Program::new(workflow, &loaded.library).map_err(|e| e.to_string())
 }
 
 impl Controlled {

@@ -3,7 +3,7 @@
 use catena_model::chain::RunContext;
 use catena_model::dagman::LoadedDag;
 use catena_model::{LoadOptions, Loaded, Name, Sources, Value, load, load_text};
-use catena_plan::{ChainPolicy, Order, PlanOptions};
+use catena_plan::{ChainPolicy, Order, PlanOptions, Program};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,6 +81,16 @@ impl Definition {
             Some((name, text)) => load_text(name, text, &options),
             None => load(&self.workflow, &options),
         }
+    }
+
+    /// Prepares the workflow for planning.
+    pub fn compile(&self) -> Result<Program, String> {
+        let loaded = self.load();
+        if let Some(problem) = loaded.diags.iter().find(|_| loaded.diags.has_errors()) {
+            return Err(problem.message.clone());
+        }
+        let workflow = loaded.expanded.as_ref().ok_or("it is no workflow")?;
+        Program::new(workflow, &loaded.library).map_err(|e| e.to_string())
     }
 
     /// How the run is planned.

@@ -1,7 +1,7 @@
 //! Where what comes with runs and what comes of them is held, where agents have files of their own.
 
 use crate::publish::{PublishedResult, publish_results, put};
-use crate::supplies::{Reads, Supplier};
+use crate::supplies::Supplier;
 use catena_data::{Artifact, DataError, Depot, Pin};
 use catena_model::Name;
 use catena_model::chain::{Produced, RunId, Supply, Unsupplied};
@@ -125,7 +125,7 @@ impl Home {
         let work = self.work.join(run.to_string());
         let collected = tokio::task::spawn_blocking(move || {
             let _ = fs::remove_dir_all(&work);
-            let collected = bring(&depot, &reads, &results, &work, (&stored, &out));
+            let collected = bring_results(&depot, &reads.supplies, &results, &work, (&stored, &out));
             let _ = fs::remove_dir_all(&work);
             collected
         });
@@ -134,17 +134,18 @@ impl Home {
     }
 }
 
-/// Brings what is read, puts it together, and links results to their places.
-fn bring(
+/// Brings results, puts them together in a directory for that, and links them to their places: what is named to where it
+/// is looked for, what is below the path for what is to be stored to the same place below `out`.
+pub fn bring_results(
     depot: &Depot,
-    reads: &Reads,
+    supplies: &[Supply],
     results: &[(Name, Vec<String>)],
     work: &Path,
     (stored, out): (&Path, &Path),
 ) -> Result<Vec<PublishedResult>, String> {
     let mut places: Vec<(&Path, PathBuf)> = Vec::new();
     let mut pins = Vec::new();
-    for (number, supply) in reads.supplies.iter().enumerate() {
+    for (number, supply) in supplies.iter().enumerate() {
         let brought = depot.bring(supply).map_err(|Unsupplied { message, .. }| message)?;
         pins.push(brought.pin);
         let name = Path::new(supply.name.as_str());

@@ -79,7 +79,7 @@ impl Supplier {
         run: RunId,
         chains: &[&ProcessChain],
     ) -> Result<Vec<Reads>, StoreError> {
-        let read: Vec<Vec<&Name>> = chains.iter().map(|chain| inputs(chain)).collect();
+        let read: Vec<Vec<&Name>> = chains.iter().map(|chain| chain_inputs(chain)).collect();
         self.find(run, &read).await
     }
 
@@ -126,7 +126,9 @@ impl Supplier {
         let names: Vec<Name> = names.into_iter().collect();
         let files = self.store.files(run, &names).await?;
         let files: HashMap<&str, &FileRecord> = files.iter().map(|f| (f.name.as_str(), f)).collect();
-        let found: Vec<BTreeMap<&str, BTreeSet<String>>> = read.iter().map(|r| parts(r, &files)).collect();
+        let known = |path: &str| files.get(path).map(|f| f.name.as_str());
+        let found: Vec<BTreeMap<&str, BTreeSet<String>>> =
+            read.iter().map(|r| wanted_parts(r, known)).collect();
         let contents: BTreeSet<ContentId> =
             found.iter().flat_map(|f| f.keys()).map(|name| files[name].artifact.id()).collect();
         let sources = self.sources(contents.into_iter().collect()).await?;
@@ -172,7 +174,7 @@ impl Supplier {
 }
 
 /// Values that may name something that a chain reads and does not write itself.
-fn inputs(chain: &ProcessChain) -> Vec<&Name> {
+pub fn chain_inputs(chain: &ProcessChain) -> Vec<&Name> {
     let written: BTreeSet<&Name> =
         chain.executables.iter().flat_map(Executable::outputs).map(|o| &o.variable.value).collect();
     let is_path = |a: &Argument| {
@@ -190,20 +192,19 @@ fn inputs(chain: &ProcessChain) -> Vec<&Name> {
     values
 }
 
-/// Which files are read, and which parts of those that are directories: none means all.
-fn parts<'f>(
+/// Which of the files that are known are read, and which parts of those that are directories: none means all.
+pub fn wanted_parts<'f>(
     read: &[&Name],
-    files: &HashMap<&'f str, &'f FileRecord>,
+    known: impl Fn(&str) -> Option<&'f str>,
 ) -> BTreeMap<&'f str, BTreeSet<String>> {
     let mut found: BTreeMap<&str, Option<BTreeSet<String>>> = BTreeMap::new();
     for name in read {
         let path = Path::new(name.as_str());
-        let record = path.ancestors().filter_map(Path::to_str).find_map(|a| files.get(a));
-        let Some(record) = record else { continue };
-        let rest = path.strip_prefix(record.name.as_str()).ok().and_then(Path::to_str).unwrap_or_default();
-        let parts = found.entry(record.name.as_str()).or_insert_with(|| Some(BTreeSet::new()));
+        let Some(file) = path.ancestors().filter_map(Path::to_str).find_map(&known) else { continue };
+        let rest = path.strip_prefix(file).ok().and_then(Path::to_str).unwrap_or_default();
+        let parts = found.entry(file).or_insert_with(|| Some(BTreeSet::new()));
         // What a tool has put beside its output belongs to it.
-        if rest.is_empty() || is_own_directory(Path::new(record.name.as_str())) {
+        if rest.is_empty() || is_own_directory(Path::new(file)) {
             *parts = None;
         } else if let Some(parts) = parts {
             parts.insert(rest.to_owned());

@@ -18,6 +18,7 @@ impl Planner {
             let executable = self.executable(instance, &mut chain)?;
             chain.executables.push(executable);
             chain.tasks.push(instance);
+            self.note_task(instance);
             self.instances[instance as usize].state = State::Planned;
             self.counts.waiting -= 1;
             self.counts.planned += 1;
@@ -26,6 +27,8 @@ impl Planner {
                 ChainPolicy::Split | ChainPolicy::Union => self.successor(instance, &chain),
             };
         }
+        let written = chain.executables.iter().flat_map(Executable::outputs);
+        self.note_chain(&chain.tasks, written.map(|o| o.variable.value.clone()));
         self.chains.insert(self.chain_count, chain.tasks.into_boxed_slice());
         self.chain_count += 1;
         let mut required_capabilities = chain.capabilities;
@@ -41,6 +44,7 @@ impl Planner {
             failure_is_result: false,
             ahead: 0,
             replicas: chain.replicas,
+            exclusive: chain.exclusive,
         })
     }
 
@@ -71,6 +75,7 @@ impl Planner {
         self.counts.waiting -= 1;
         self.counts.skipped += 1;
         self.instances[instance as usize].state = State::Planned;
+        self.note_skipped(instance);
         for var in self.output_vars(instance) {
             self.set(var, Slot::Skipped);
         }
@@ -87,7 +92,10 @@ impl Planner {
         if candidates.next().is_some() || (successors.len() > 1 && !self.is_tree(root, &successors)) {
             return None;
         }
-        (self.fits(root, chain) && !matches!(self.skips(root), Ok(true) | Err(_))).then_some(root)
+        (self.fits(root, chain)
+            && self.adds_no_wait(root, &chain.tasks)
+            && !matches!(self.skips(root), Ok(true) | Err(_)))
+        .then_some(root)
     }
 
     /// Tasks that use an output of this one or depend on it.
@@ -128,7 +136,7 @@ impl Planner {
         let executed = |place: &ActionPlace| {
             let owner = self.scope_up(scope, place.up);
             let target = self.scopes[owner as usize].first_instance + place.index;
-            self.instances[target as usize].state == State::Done || chain.tasks.contains(&target)
+            self.instances[target as usize].state.is_past() || chain.tasks.contains(&target)
         };
         // A condition decides before the chain is built, so it must not depend on the chain.
         let decided = template.when.iter().flat_map(|w| &w.names).all(|(_, s)| self.is_known(s, scope));
@@ -253,6 +261,7 @@ impl Planner {
         );
         let replicas = template.options.as_ref().and_then(|o| o.replicas);
         chain.replicas = chain.replicas.max(replicas.filter(|n| *n > 1).unwrap_or(0));
+        chain.exclusive |= service.exclusive || template.options.as_ref().is_some_and(|o| o.exclusive);
         chain.resources = Some(match chain.resources.take() {
             None => (*template.resources).clone(),
             Some(r) => r.max(&template.resources),
@@ -367,6 +376,8 @@ struct Builder {
     resources: Option<Resources>,
     /// The most that any of its tasks asks for.
     replicas: u32,
+    /// One of them must not be started twice.
+    exclusive: bool,
     /// What its tasks will produce, by variable.
     values: HashMap<u32, Name>,
     directories: Vec<u32>,

@@ -14,6 +14,7 @@
 //! the chains made and the results used, so a planner that replays them comes to the same state.
 
 mod chains;
+mod foresight;
 mod loops;
 #[cfg(test)]
 mod properties;
@@ -142,6 +143,8 @@ pub struct Planner {
     unread: HashMap<u32, u32>,
     /// Files that nobody will read any more.
     released: Vec<String>,
+    /// Who waits for whom, if somebody wants to know.
+    origins: Option<foresight::Origins>,
     counts: PlanCounts,
     failure: Option<PlanError>,
 }
@@ -192,7 +195,16 @@ struct Instance {
 enum State {
     Waiting,
     Planned,
+    /// What comes of it is known before it is executed.
+    Foreseen,
     Done,
+}
+
+impl State {
+    /// Whether those who depend on it can be planned.
+    fn is_past(self) -> bool {
+        matches!(self, Self::Foreseen | Self::Done)
+    }
 }
 
 #[derive(Debug)]
@@ -305,6 +317,7 @@ impl Planner {
             lifetimes: None,
             unread: HashMap::new(),
             released: Vec::new(),
+            origins: None,
             counts: PlanCounts::default(),
             failure: None,
         };
@@ -390,6 +403,7 @@ impl Planner {
     /// A chain has succeeded. `results` has, for each task, the values of each of its outputs.
     pub fn chain_succeeded(&mut self, chain: u64, results: Vec<Vec<Vec<String>>>) {
         let Some(tasks) = self.chains.remove(&chain) else { return };
+        self.note_ended(chain);
         for (task, outputs) in tasks.iter().zip(results) {
             let vars = self.output_vars(*task);
             for (var, values) in vars.into_iter().zip(outputs) {

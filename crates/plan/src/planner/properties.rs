@@ -137,6 +137,93 @@ fn task_names(history: &[Event]) -> BTreeSet<String> {
     made.flat_map(|c| c.executables.iter().map(|t| t.id.to_string())).collect()
 }
 
+/// What comes of a chain, as it is known before it runs.
+fn foreseen(chain: &ProcessChain) -> Vec<Vec<Option<String>>> {
+    results(chain).into_iter().map(|task| task.into_iter().map(|o| o.into_iter().next()).collect()).collect()
+}
+
+/// Plans as far as can be seen, then lets a chain end, and so on. Returns each chain with the number of those that had
+/// ended when it was made, and these in order.
+fn look_ahead(
+    program: &Arc<Program>,
+    choices: &[prop::sample::Index],
+) -> (Planner, Vec<(ProcessChain, usize)>, Vec<u64>) {
+    let mut planner = planner(program, ChainPolicy::Split);
+    planner.plan_ahead();
+    let mut made: Vec<(ProcessChain, usize)> = Vec::new();
+    let mut open: Vec<u64> = Vec::new();
+    let mut ended: Vec<u64> = Vec::new();
+    let mut choices = choices.iter().cycle();
+    loop {
+        let first = planner.chain_count();
+        while let Some(chain) = planner.next_chain().unwrap() {
+            made.push((chain, ended.len()));
+        }
+        if first < planner.chain_count() {
+            for seq in first..planner.chain_count() {
+                planner.foresee(seq, &foreseen(&made[seq as usize].0));
+                open.push(seq);
+            }
+            continue;
+        }
+        // Only what does not wait for others can end.
+        let can_end = |seq: &u64| planner.sources(*seq).iter().all(|s| ended.contains(s));
+        let able: Vec<u64> = open.iter().copied().filter(can_end).collect();
+        if able.is_empty() {
+            assert!(open.is_empty(), "they wait for each other");
+            return (planner, made, ended);
+        }
+        let seq = able[choices.next().map_or(0, |c| c.index(able.len()))];
+        open.retain(|s| *s != seq);
+        ended.push(seq);
+        planner.chain_succeeded(seq, results(&made[seq as usize].0));
+    }
+}
+
+/// The action that a task is of.
+fn action_of(task: &str) -> usize {
+    task[1..].split('$').next().and_then(|n| n.parse().ok()).unwrap()
+}
+
+#[test]
+fn a_chain_is_not_made_late_by_what_follows_in_it() {
+    let mut text = String::from(
+        "services: [{id: s, path: x, parameters: [{id: i, type: input, cardinality: 0..n}, {id: o, type: output, cardinality: 1..1}]}]\nactions:\n",
+    );
+    for (name, needs) in [("a", ""), ("c", ""), ("b", "a"), ("x", "a"), ("d", "bc"), ("e", "d")] {
+        let inputs: Vec<String> = needs.chars().map(|n| format!("{{id: i, var: v{n}}}")).collect();
+        let _ = writeln!(
+            text,
+            "  - {{type: execute, id: {name}, service: s, inputs: [{}], outputs: [{{id: o, var: v{name}}}]}}",
+            inputs.join(", ")
+        );
+    }
+    let program = program(&text);
+    let (planner, made, _) = look_ahead(&program, &[]);
+    let names: Vec<String> =
+        made.iter().map(|(c, _)| c.executables.iter().map(|t| t.id.as_str()).collect()).collect();
+    assert_eq!(names, ["a", "c", "b", "x", "de"], "b must not wait for c");
+    let sources: Vec<&[u64]> = (0..5).map(|seq| planner.sources(seq)).collect();
+    assert_eq!(sources, [&[][..], &[], &[0], &[0], &[1, 2]]);
+    assert!(made.iter().all(|(_, ended)| *ended == 0), "all is known before anything has ended");
+}
+
+#[test]
+fn whoever_depends_on_what_is_skipped_waits_for_what_that_would_have_waited_for() {
+    let text = "
+catena: 1
+inputs: { mode: fast, xs: [a, b] }
+steps:
+  first: { run: 'true' }
+  skipped: { run: 'true', after: first, when: \"{mode} == 'slow'\" }
+  loop: { for: x in xs, run: 'echo {x}', after: skipped, when: \"{mode} == 'slow'\" }
+  last: { run: 'true', after: loop }
+";
+    let (planner, made, _) = look_ahead(&program(text), &[]);
+    assert_eq!((made.len(), made[1].0.executables[0].id.as_str()), (2, "last"));
+    assert_eq!((planner.sources(1), made[1].1), (&[0][..], 0), "it is foreseen, and waits for the first");
+}
+
 #[test]
 fn memory_is_that_of_what_is_going_on() {
     let list: Vec<String> = (0..2000).map(|n| n.to_string()).collect();
@@ -247,6 +334,50 @@ proptest! {
         let expected = task_names(&drive(&program, ChainPolicy::Split, &a).1);
         for policy in [ChainPolicy::Split, ChainPolicy::Union, ChainPolicy::Single] {
             prop_assert_eq!(&task_names(&drive(&program, policy, &b).1), &expected);
+        }
+    }
+
+    #[test]
+    fn a_chain_that_is_foreseen_says_whom_it_waits_for(specs in specs(), choices in prop::collection::vec(any::<prop::sample::Index>(), 40)) {
+        let program = program(&workflow(&specs));
+        let expected = task_names(&drive(&program, ChainPolicy::Split, &choices).1);
+        let (planner, made, ended) = look_ahead(&program, &choices);
+        prop_assert!(planner.is_finished(), "{:?}", planner.waiting_actions(10));
+        let tasks: Vec<&str> = made.iter().flat_map(|(c, _)| c.executables.iter().map(|t| t.id.as_str())).collect();
+        prop_assert_eq!(tasks.len(), expected.len());
+        prop_assert_eq!(tasks.iter().map(ToString::to_string).collect::<BTreeSet<_>>(), expected);
+        // All chains that have ended when a chain may start.
+        let mut before: Vec<HashSet<u64>> = Vec::new();
+        for (seq, (chain, over)) in made.iter().enumerate() {
+            let sources = planner.sources(seq as u64);
+            prop_assert!(sources.iter().all(|s| *s < seq as u64));
+            let mut all: HashSet<u64> = ended[..*over].iter().copied().chain(sources.iter().copied()).collect();
+            for source in sources {
+                all.extend(&before[*source as usize]);
+            }
+            let written = |seqs: &mut dyn Iterator<Item = u64>| -> HashSet<String> {
+                seqs.flat_map(|s| results(&made[s as usize].0)).flatten().flatten().collect()
+            };
+            let mut inside = written(&mut sources.iter().copied());
+            inside.insert("x".to_owned());
+            let mut past: HashSet<&str> = all.iter().flat_map(|s| &made[*s as usize].0.executables).map(|t| t.id.as_str()).collect();
+            for task in &chain.executables {
+                for a in &task.arguments {
+                    let value = a.variable.value.to_string();
+                    match a.direction {
+                        Direction::Input => prop_assert!(inside.contains(&value), "{} reads {value} of nobody", task.id),
+                        Direction::Output => { inside.insert(value); }
+                    }
+                }
+                let action = action_of(&task.id);
+                let waits = specs[action].waits.iter().filter(|_| action > 0).map(|w| w.index(action));
+                for wait in waits {
+                    let missing = tasks.iter().find(|t| action_of(t) == wait && !past.contains(**t));
+                    prop_assert!(missing.is_none(), "{} does not wait for {missing:?}", task.id);
+                }
+                past.insert(&task.id);
+            }
+            before.push(all);
         }
     }
 

@@ -40,6 +40,7 @@ impl Planner {
             *place = value;
         }
         for (instance, action) in (first_instance..).zip(&template.actions) {
+            self.note_place_taken(instance, self.instances[instance as usize].loop_index);
             match action {
                 ActionTemplate::Execute(t) => self.wait_for_inputs(instance, scope, t),
                 ActionTemplate::For(t) => self.wait_for_lists(instance, scope, t),
@@ -161,7 +162,7 @@ impl Planner {
         for place in places {
             let owner = self.scope_up(scope, place.up);
             let target = self.scopes[owner as usize].first_instance + place.index;
-            if self.instances[target as usize].state != State::Done {
+            if !self.instances[target as usize].state.is_past() {
                 let next = self.instances[target as usize].dependents;
                 self.instances[target as usize].dependents = self.add_edge(Waiter::Task(instance), next);
                 unmet += 1;

@@ -64,14 +64,7 @@ impl Planner {
         }
         i.state = State::Done;
         let scope = i.scope;
-        let mut edge = std::mem::replace(&mut i.dependents, NONE);
-        while edge != NONE {
-            let (to, next) = self.take_edge(edge);
-            edge = next;
-            if let Waiter::Task(dependent) = to {
-                self.count_down(dependent);
-            }
-        }
+        self.tell_dependents(instance);
         self.release(instance);
         let this = &mut self.scopes[scope as usize];
         this.open -= 1;
@@ -84,6 +77,18 @@ impl Planner {
             l.open_children -= 1;
             if l.open_children == 0 {
                 self.dirty_loops.push(Reverse(parent));
+            }
+        }
+    }
+
+    /// Those who waited for the end of an action wait for one less.
+    pub(super) fn tell_dependents(&mut self, instance: u32) {
+        let mut edge = std::mem::replace(&mut self.instances[instance as usize].dependents, NONE);
+        while edge != NONE {
+            let (to, next) = self.take_edge(edge);
+            edge = next;
+            if let Waiter::Task(dependent) = to {
+                self.count_down(dependent);
             }
         }
     }
