@@ -14,6 +14,7 @@ pub mod generate;
 mod luck;
 mod outcome;
 mod random;
+pub mod space;
 mod strategy;
 mod time;
 mod transfer;
