@@ -1,0 +1,508 @@
+//! A peer at work: its node in the space, its wire, its executor, and the time.
+
+use crate::desk::{Answer, Ask, Status};
+use crate::execute::{Executed, Executor, ExecutorConfig, ExecutorError};
+use crate::journal::Journal;
+use crate::matter::{Document, Lost, TaskEnding};
+use crate::weave::Loom;
+use crate::wire::{Event, Events, GroupKey, Identity, PeerId, Reason, Settings as WireSettings, Wire};
+use catena_model::chain::Supply;
+use catena_space::id::{Id, Peer};
+use catena_space::molecule::{Ending, Matter, Name};
+use catena_space::route::{Contact, FullView};
+use catena_space::time::Micros;
+use catena_space::{Chemistry, Message, Node, Note, Output, Settings};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+/// What a peer is, and whom it joins.
+pub struct MemberConfig {
+    /// Where it keeps what it must not forget.
+    pub directory: PathBuf,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// What other machines call this one; found out if nothing is said.
+    pub host: Option<String>,
+    /// Peers to join, as `host:port`; none: others will join this one.
+    pub join: Vec<String>,
+    /// What all peers of the group know, and nobody else.
+    pub key: GroupKey,
+    /// Whether to look for peers in the local network.
+    pub mdns: bool,
+    /// The rules all peers of the group follow.
+    pub chemistry: Arc<Chemistry>,
+    /// How it behaves in the space.
+    pub settings: Settings,
+    /// What it executes, and how much at once.
+    pub executor: ExecutorConfig,
+}
+
+/// A peer could not go on.
+#[derive(Debug, Error)]
+pub enum MemberError {
+    /// Its files.
+    #[error("{path}: {error}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Its identity.
+    #[error(transparent)]
+    Identity(#[from] crate::wire::IdentityError),
+    /// Its wire.
+    #[error(transparent)]
+    Wire(#[from] crate::wire::StartError),
+    /// Its executor.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+    /// Another process has the same identity.
+    #[error(
+        "another peer with the identity of {directory} runs at {address}; each peer needs a directory of its own"
+    )]
+    Twin {
+        /// Where this one keeps its identity.
+        directory: PathBuf,
+        /// Where the other one is.
+        address: SocketAddr,
+    },
+}
+
+/// Something a person may want to know.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// It listens.
+    Listens(SocketAddr, PeerId),
+    /// So many peers are there now.
+    Peers(usize),
+    /// Somebody was not let in, or did not let this peer in.
+    Refused(String, Reason),
+    /// Nobody answers there.
+    NobodyAt(String, String),
+    /// Something about work.
+    Note(Note),
+}
+
+/// Whoever has not been joined is asked again after this time.
+const JOIN: Duration = Duration::from_secs(3);
+/// Results are kept so long for who gave the workflow in.
+const KEEP: Duration = Duration::from_hours(24);
+/// No message is larger.
+const LARGEST: usize = 64 << 20;
+
+/// The place of a peer on the ring.
+pub fn place(id: PeerId) -> Peer {
+    let hash = blake3::hash(&id.to_bytes());
+    Peer(u64::from_be_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes")))
+}
+
+struct Member {
+    config: MemberConfig,
+    wire: Wire,
+    node: Node,
+    executor: Executor,
+    journal: Journal,
+    begun: (Instant, Micros),
+    /// Whom a place on the ring belongs to.
+    people: HashMap<Peer, PeerId>,
+    addresses: BTreeMap<PeerId, String>,
+    /// Workflows that were given in here: what came of them, what is blocked, who waits to hear that they are in.
+    entries: HashMap<Id, Entry>,
+    joined: BTreeSet<String>,
+    sent: BTreeMap<&'static str, u64>,
+    known: usize,
+    tell: Box<dyn FnMut(Told) + Send>,
+    inner: mpsc::Sender<Inner>,
+}
+
+#[derive(Default)]
+struct Entry {
+    ending: Option<Arc<Ending>>,
+    blocked: Vec<(String, String)>,
+    tasks: (u32, u32),
+    waits: Option<crate::wire::Reply>,
+    over_at: Option<Instant>,
+}
+
+/// What other threads and tasks tell the loop.
+enum Inner {
+    Executed(Executed),
+    Joined(String, Result<PeerId, String>),
+    /// A workflow whose files are here.
+    Submitted(Box<Document>, Result<(), String>, crate::wire::Reply),
+}
+
+/// Runs a peer until `stop` is ready.
+pub async fn run_member(
+    config: MemberConfig,
+    stop: impl Future<Output = ()>,
+    mut tell: Box<dyn FnMut(Told) + Send>,
+) -> Result<(), MemberError> {
+    let directory = config.directory.clone();
+    let file = |path: PathBuf| move |error| MemberError::File { path, error };
+    std::fs::create_dir_all(&directory).map_err(file(directory.clone()))?;
+    let identity = Identity::at(&directory.join("identity"))?;
+    let me = place(identity.id());
+    let settings = WireSettings {
+        mdns: config.mdns,
+        largest_frame: LARGEST,
+        queue_bytes: LARGEST + (4 << 20),
+        event_bytes: LARGEST + (8 << 20),
+        ..WireSettings::member([config.listen])
+    };
+    let (wire, mut events) = Wire::start(&identity, config.key.clone(), settings)?;
+    let listening = first_address(&mut events, &mut tell).await.unwrap_or(config.listen);
+    let host = config.host.clone().unwrap_or_else(|| own_host(listening.ip(), &config.join));
+    let address = format!("{} {host}:{}", identity.id(), listening.port());
+    let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as Micros);
+    let (inner, mut inside) = mpsc::channel(1024);
+    let reports = inner.clone();
+    let mut executing = config.executor.clone();
+    // Tasks run elsewhere, and must find their files nevertheless.
+    executing.directory =
+        std::path::absolute(&executing.directory).map_err(file(executing.directory.clone()))?;
+    executing.name = me.to_string().into();
+    executing.host = Some(host);
+    let executor = Executor::start(
+        executing,
+        Box::new(move |executed| drop(reports.blocking_send(Inner::Executed(executed)))),
+    )?;
+    let path = directory.join("molecules");
+    let (journal, saved) = Journal::open(&path).map_err(file(path))?;
+    let contact = Contact::new(me, address).started(start);
+    let route = Box::new(FullView::new(contact, start));
+    let loom = Box::new(Loom::new(&config.chemistry));
+    let mut node =
+        Node::new(start, me, route, config.chemistry.clone(), loom, config.settings.clone(), start);
+    for (id, saved) in saved {
+        node.restore(start, id, saved);
+    }
+    let mut member = Member {
+        config,
+        wire,
+        node,
+        executor,
+        journal,
+        begun: (Instant::now(), start),
+        people: HashMap::new(),
+        addresses: BTreeMap::new(),
+        entries: HashMap::new(),
+        joined: BTreeSet::new(),
+        sent: BTreeMap::new(),
+        known: 1,
+        tell,
+        inner,
+    };
+    (member.tell)(Told::Listens(listening, identity.id()));
+    let mut stop = std::pin::pin!(stop);
+    let mut join = tokio::time::interval(JOIN);
+    loop {
+        member.offer();
+        member.act().map_err(file(directory.join("molecules")))?;
+        let pause = Duration::from_micros(member.node.wake_at().saturating_sub(member.now()));
+        tokio::select! {
+            () = &mut stop => break,
+            () = tokio::time::sleep(pause) => {
+                let now = member.now();
+                member.node.wake(now);
+            }
+            event = events.next() => match event {
+                Some(Event::Twin { address, we_are_later: true }) => {
+                    return Err(MemberError::Twin { directory, address });
+                }
+                Some(event) => member.heard(event),
+                None => break,
+            },
+            Some(inner) = inside.recv() => member.inside(inner),
+            _ = join.tick() => member.join(),
+        }
+    }
+    let now = member.now();
+    member.node.leave(now);
+    member.act().map_err(file(directory.join("molecules")))?;
+    member.wire.stop().await;
+    Ok(())
+}
+
+/// The address it listens at.
+async fn first_address(events: &mut Events, tell: &mut Box<dyn FnMut(Told) + Send>) -> Option<SocketAddr> {
+    loop {
+        match events.next().await? {
+            Event::Listening(address) => return Some(address),
+            Event::Refused { address, reason } => tell(Told::Refused(address.to_string(), reason)),
+            _ => {}
+        }
+    }
+}
+
+/// What others call this machine: the address from which it reaches those it joins.
+fn own_host(listening: IpAddr, join: &[String]) -> String {
+    if !listening.is_unspecified() {
+        return listening.to_string();
+    }
+    let towards = |target: &str| -> Option<IpAddr> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        socket.connect(target).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    // Nothing is sent: the address of any far host tells which way packets leave.
+    let found = join.iter().find_map(|j| towards(j)).or_else(|| towards("192.0.2.1:9"));
+    found.unwrap_or(Ipv4Addr::LOCALHOST.into()).to_string()
+}
+
+impl Member {
+    fn now(&self) -> Micros {
+        self.begun.1 + self.begun.0.elapsed().as_micros() as Micros
+    }
+
+    /// Says what there is room for.
+    fn offer(&mut self) {
+        let now = self.now();
+        let resource = self.executor.resource(self.node.me().0);
+        self.node.offer(now, resource);
+    }
+
+    /// Does what the node wants done.
+    fn act(&mut self) -> io::Result<()> {
+        loop {
+            let outputs = self.node.outputs();
+            if outputs.is_empty() {
+                return Ok(());
+            }
+            // Nobody may hear of what is not written down.
+            let mut changed = false;
+            for output in &outputs {
+                if let Output::Save(id, saved) = output {
+                    self.journal.note(*id, saved.as_deref())?;
+                    changed = true;
+                }
+            }
+            if changed {
+                self.journal.flush()?;
+            }
+            for output in outputs {
+                self.output(output);
+            }
+            self.offer();
+        }
+    }
+
+    fn output(&mut self, output: Output) {
+        match output {
+            Output::Send(to, message) => {
+                *self.sent.entry(message.kind()).or_insert(0) += 1;
+                if let (Some(peer), Ok(bytes)) = (self.people.get(&to), postcard::to_allocvec(&message)) {
+                    // What is lost is said again.
+                    let _ = self.wire.send(*peer, bytes);
+                }
+            }
+            Output::Start { task, epoch, body, inputs } => {
+                if let Matter::Task(order) = &body.matter {
+                    self.executor.assign(task, epoch, &order.payload, &inputs);
+                }
+            }
+            Output::Stop { task, epoch } => self.executor.stop(task, epoch),
+            Output::Entered(workflow) => {
+                if let Some(reply) = self.entries.get_mut(&workflow).and_then(|e| e.waits.take()) {
+                    answer(reply, &Answer::In(workflow.to_string()));
+                }
+            }
+            Output::Progress { workflow, done, known } => {
+                if let Some(entry) = self.entries.get_mut(&workflow) {
+                    entry.tasks = (done, known);
+                }
+            }
+            Output::Over { workflow, ending } => {
+                let entry = self.entries.entry(workflow).or_default();
+                entry.ending = Some(ending);
+                entry.over_at = Some(Instant::now());
+            }
+            Output::Met(contact) => self.meet(&contact),
+            Output::Note(note) => {
+                if let Note::Blocked(workflow, name, why) = &note
+                    && let Some(entry) = self.entries.get_mut(workflow)
+                {
+                    entry.blocked.push((name.to_string(), why.clone()));
+                }
+                (self.tell)(Told::Note(note));
+            }
+            Output::Save(..) => {}
+        }
+    }
+
+    /// It is known how to reach a peer.
+    fn meet(&mut self, contact: &Contact) {
+        let Some((id, address)) = contact.address.split_once(' ') else { return };
+        let (Ok(id), Ok(socket)) = (PeerId::from_str(id), SocketAddr::from_str(address)) else { return };
+        if place(id) != contact.peer {
+            return;
+        }
+        self.people.insert(contact.peer, id);
+        self.addresses.insert(id, address.to_owned());
+        self.wire.know(id, [socket]);
+    }
+
+    fn heard(&mut self, event: Event) {
+        let now = self.now();
+        match event {
+            Event::Message { from, bytes } => {
+                let peer = place(from);
+                self.people.insert(peer, from);
+                // What cannot be read is from somebody who speaks otherwise; there is nothing to be done about it.
+                if let Ok(message) = postcard::from_bytes::<Message>(&bytes) {
+                    self.node.receive(now, peer, message);
+                }
+                let known = self.node.route().estimate();
+                if known != self.known {
+                    self.known = known;
+                    (self.tell)(Told::Peers(known));
+                }
+            }
+            Event::Connected { peer, address } => {
+                self.people.insert(place(peer), peer);
+                self.addresses.entry(peer).or_insert_with(|| address.to_string());
+            }
+            Event::Request { bytes, reply, .. } => match serde_json::from_slice(&bytes) {
+                Ok(ask) => self.ask(ask, reply),
+                Err(error) => answer(reply, &Answer::No(format!("this is no question: {error}"))),
+            },
+            Event::Refused { address, reason } => (self.tell)(Told::Refused(address.to_string(), reason)),
+            Event::Discovered { peer, addresses } => {
+                self.wire.know(peer, addresses.clone());
+                for address in addresses {
+                    self.reach(address.to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, ask: Ask, reply: crate::wire::Reply) {
+        match ask {
+            Ask::Submit(document) => {
+                let (depot, inner) = (self.executor.depot().clone(), self.inner.clone());
+                let own = self.executor.origin();
+                // Its files come here, so that whoever gave it in may leave.
+                tokio::task::spawn_blocking(move || {
+                    let mut document = document;
+                    let brought = document.files.iter().try_for_each(|file| {
+                        let (name, artifact) = (file.name.clone(), file.artifact);
+                        let sources = document.holders.clone();
+                        let supply = Supply { name, artifact, parts: Vec::new(), sources };
+                        let _pin = depot.bring(&supply).map_err(|e| e.message)?.pin;
+                        let key = format!("{}/{}", document.run, file.name);
+                        depot.holdings().keep(&key, &supply.artifact).map_err(|e| e.to_string())
+                    });
+                    document.holders = vec![own];
+                    let _ = inner.blocking_send(Inner::Submitted(document, brought, reply));
+                });
+            }
+            Ask::Result(workflow) => {
+                let id = u128::from_str_radix(&workflow, 16).ok().map(Id);
+                let entry = id.and_then(|id| self.entries.get(&id));
+                let what = match entry {
+                    Some(Entry { ending: Some(ending), .. }) => {
+                        Answer::Over(ending.good, ending.matter.to_vec())
+                    }
+                    Some(entry) => Answer::Going { tasks: entry.tasks, blocked: entry.blocked.clone() },
+                    None => Answer::No(format!("no workflow {workflow} was given in here")),
+                };
+                let going = matches!(what, Answer::Going { .. });
+                answer(reply, &what);
+                if let Some(id) = id.filter(|_| going) {
+                    let now = self.now();
+                    self.node.ask_progress(now, id);
+                }
+            }
+            Ask::Peers => {
+                let mut peers: Vec<(String, String)> = Vec::new();
+                for peer in self.node.route().known() {
+                    let id = self.people.get(&peer);
+                    let address = id.and_then(|id| self.addresses.get(id)).cloned().unwrap_or_default();
+                    peers.push((peer.to_string(), address));
+                }
+                answer(reply, &Answer::Peers(peers));
+            }
+            Ask::Status => answer(reply, &Answer::Status(Box::new(self.status()))),
+        }
+    }
+
+    fn status(&self) -> Status {
+        let registers = self.node.registers();
+        Status {
+            peer: self.node.me().to_string(),
+            identity: self.wire.id().to_string(),
+            address: self.wire.listening().first().map(ToString::to_string).unwrap_or_default(),
+            resource: self.executor.resource(self.node.me().0).map(|r| r.to_string()),
+            running: self.node.held().count(),
+            molecules: registers.len(),
+            leads: registers.ids().filter(|id| registers.leading(*id).is_some()).count(),
+            entries: self.node.index().entries,
+            known: self.node.route().estimate(),
+            sent: self.sent.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect(),
+        }
+    }
+
+    fn inside(&mut self, inner: Inner) {
+        let now = self.now();
+        match inner {
+            Inner::Executed(Executed { task, epoch, ending }) => match TaskEnding::read(&ending) {
+                Ok(TaskEnding::Lost(Lost { of, .. })) if of > 0 => {
+                    self.node.lost(now, task, epoch, Name::task(of));
+                }
+                _ => self.node.finished(now, task, epoch, ending),
+            },
+            Inner::Joined(target, Ok(id)) => {
+                let contact = Contact::new(place(id), format!("{id} {target}"));
+                self.people.insert(contact.peer, id);
+                self.joined.insert(target);
+                self.node.join(now, contact);
+            }
+            Inner::Joined(target, Err(why)) => (self.tell)(Told::NobodyAt(target, why)),
+            Inner::Submitted(_, Err(why), reply) => answer(reply, &Answer::No(why)),
+            Inner::Submitted(document, Ok(()), reply) => match document.to_bytes() {
+                Ok(bytes) => {
+                    let id = Id::of(&bytes);
+                    self.entries.insert(id, Entry { waits: Some(reply), ..Entry::default() });
+                    self.node.submit(now, id, bytes);
+                }
+                Err(why) => answer(reply, &Answer::No(why)),
+            },
+        }
+    }
+
+    /// Joins those who have not been joined, or again if nobody is there.
+    fn join(&mut self) {
+        self.entries.retain(|_, entry| entry.over_at.is_none_or(|at| at.elapsed() < KEEP));
+        if self.node.route().is_alone() {
+            self.joined.clear();
+        }
+        let missing: Vec<String> =
+            self.config.join.iter().filter(|j| !self.joined.contains(*j)).cloned().collect();
+        for target in missing {
+            self.reach(target);
+        }
+    }
+
+    fn reach(&self, target: String) {
+        let (wire, inner) = (self.wire.clone(), self.inner.clone());
+        tokio::spawn(async move {
+            let reached = wire.reach(&target, JOIN).await.map_err(|e| e.to_string());
+            let _ = inner.send(Inner::Joined(target, reached)).await;
+        });
+    }
+}
+
+fn answer(reply: crate::wire::Reply, what: &Answer) {
+    if let Ok(bytes) = serde_json::to_vec(what) {
+        reply.send(bytes);
+    }
+}
