@@ -31,9 +31,13 @@ pub(crate) fn bench(arguments: &[&str]) -> Result<(), String> {
             let example = ["run", "--release", "--package", "catena-data", "--example", "transfer", "--"];
             return run(Command::new("cargo").args(example).args(rest));
         }
+        ["rules", ref rest @ ..] => {
+            let example = ["run", "--release", "--package", "catena-rules", "--example", "reactions", "--"];
+            return run(Command::new("cargo").args(example).args(rest));
+        }
         _ => {
             return Err(
-                "cargo xtask bench local [--no-python] | cluster [--quick] [throughput latency recovery] | data [megabytes [directory]]"
+                "cargo xtask bench local [--no-python] | cluster [--quick] [throughput latency recovery] | data [megabytes [directory]] | rules [molecules]"
                     .to_owned(),
             );
         }

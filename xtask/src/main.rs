@@ -34,6 +34,7 @@ cargo xtask test --htcondor compare with a real HTCondor in place of it (needs r
 cargo xtask bench local     measure against xargs, make, ninja and others (docs/benchmarks.md)
 cargo xtask bench cluster   measure a cluster with PostgreSQL and NATS; --quick for a tenth of it
 cargo xtask bench data      measure the transfer of files between agents, beside a raw socket and cp
+cargo xtask bench rules     measure how many reactions a second rules make among a million molecules
 cargo xtask docs            build the book (needs mdbook)
 cargo xtask deny            check licences and sources of dependencies (needs cargo-deny)";
 

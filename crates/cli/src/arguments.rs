@@ -7,8 +7,12 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 
 mod data;
+mod peer;
+mod space;
 
 pub(crate) use data::{DataArgs, DataExperiment};
+pub(crate) use peer::{KeyArgs, PeerArgs, PeersArgs};
+pub(crate) use space::{SpaceArgs, SpaceExperiment};
 
 /// Runs scientific workflows: on a laptop in a second, and on as many machines as you have.
 #[derive(Debug, Parser)]
@@ -46,6 +50,8 @@ pub(crate) enum Command {
     Generate(GenerateArgs),
     /// Execute workflows in virtual time: how long, on how many nodes, with which policy
     Simulate(SimulateArgs),
+    /// Let the molecules of a rule program react until nothing can any more
+    React(ReactArgs),
     /// Write a workflow in another form
     Convert(ConvertArgs),
     /// List runs
@@ -78,6 +84,10 @@ pub(crate) enum Command {
     Priority(PriorityArgs),
     /// Delete a run on a server that is over, with its files
     Delete(RunRef),
+    /// Be a peer: execute tasks for a group that has no server, and let workflows in
+    Peer(Box<PeerArgs>),
+    /// Show the peers of a group: their places on the ring, load and molecules
+    Peers(PeersArgs),
     /// List the agents of a server
     Agents(ListArgs),
     /// Let agents of a server end once they have nothing to do
@@ -250,6 +260,8 @@ pub(crate) enum ReproduceCommand {
     Adage(AdageArgs),
     /// Data-aware scheduling on real hosts: agents with files of their own and limited links, beside what is simulated
     Data(DataArgs),
+    /// Decentralised scheduling in virtual time: peers that share molecules and rules, beside one scheduler that knows everything
+    Space(SpaceArgs),
 }
 
 #[derive(Debug, Args)]
@@ -406,6 +418,11 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: Option<DryRun>,
     #[command(flatten)]
     pub(crate) dag: DagArgs,
+    /// Give the workflow to a group of peers, by way of this one, as HOST:PORT
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["dry_run", "new"])]
+    pub(crate) peer: Option<String>,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// What is only for DAG files.
@@ -439,7 +456,7 @@ pub(crate) struct AgentArgs {
     #[arg(long = "resource", value_name = "NAME=N")]
     pub(crate) resources: Vec<String>,
     /// A capability this machine offers
-    #[arg(long = "capability", value_name = "NAME")]
+    #[arg(long = "capability", visible_alias = "capabilities", value_name = "NAME", value_delimiter = ',')]
     pub(crate) capabilities: Vec<String>,
     /// Run every task, even if its result is known
     #[arg(long)]
@@ -470,6 +487,24 @@ pub(crate) struct CheckArgs {
     /// Print the problems as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReactArgs {
+    /// A file with rules and a solution (.hocl), or - for standard input
+    pub(crate) program: PathBuf,
+    /// Show every reaction: the rule, what it consumed and what came out
+    #[arg(long)]
+    pub(crate) trace: bool,
+    /// Print the end as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Choose among possible reactions at random: the same for the same number
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Stop after so many reactions
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub(crate) limit: u64,
 }
 
 #[derive(Debug, Args)]

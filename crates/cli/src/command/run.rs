@@ -103,6 +103,9 @@ pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
         order: args.order.name().to_owned(),
         ..Definition::default()
     };
+    if let Some(peer) = &args.peer {
+        return super::peer::run_with_peer(args, arguments, peer, &loaded, definition);
+    }
     start(args, arguments, Work::new(loaded, definition)?, project)
 }
 

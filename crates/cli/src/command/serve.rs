@@ -79,7 +79,7 @@ impl Starter<'_> {
             self.config.state.canonicalize().map_err(|e| format!("{}: {e}", self.config.state.display()))?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-        let stop = watch_signals()?;
+        let stop = watch_stop()?;
         let outcome = runtime.block_on(self.run(stop));
         // A name that is being looked up, or a request that nobody answers, is not worth waiting for.
         runtime.shutdown_background();
@@ -375,7 +375,7 @@ fn started() -> u64 {
 
 /// The first signal stops in an orderly way, the second at once. An instance that cannot end in an orderly way,
 /// whatever holds it up, ends nevertheless: nothing is lost with it.
-fn watch_signals() -> Result<watch::Receiver<bool>, String> {
+pub(crate) fn watch_stop() -> Result<watch::Receiver<bool>, String> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let (sender, receiver) = watch::channel(false);
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|e| e.to_string())?;

@@ -9,6 +9,9 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
+/// Between which values something was, at which place.
+pub(crate) type Range = (f64, (f64, f64));
+
 /// What a plot says about itself.
 #[derive(Default)]
 pub(crate) struct Labels<'l> {
@@ -85,7 +88,14 @@ fn ticks(low: f64, high: f64, count: f64) -> Vec<f64> {
 
 /// The curves as an SVG picture.
 pub(crate) fn svg(labels: &Labels<'_>, curves: &[Curve]) -> String {
-    let points = || curves.iter().flat_map(|c| &c.points);
+    svg_with_ranges(labels, curves, &[])
+}
+
+/// The curves as an SVG picture, those that have ranges with bars.
+pub(crate) fn svg_with_ranges(labels: &Labels<'_>, curves: &[Curve], ranges: &[Vec<Range>]) -> String {
+    let ends = ranges.iter().flatten().flat_map(|(at, (low, high))| [(*at, *low), (*at, *high)]);
+    let ends: Vec<(f64, f64)> = ends.collect();
+    let points = || curves.iter().flat_map(|c| &c.points).chain(&ends);
     let range = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)))
     };
@@ -141,6 +151,9 @@ pub(crate) fn svg(labels: &Labels<'_>, curves: &[Curve]) -> String {
             if n % every == 0 || n + 1 == curve.points.len() {
                 let _ = write!(path, "{}{:.1} {:.1}", if n == 0 { "M" } else { "L" }, x(*px), y(*py));
             }
+        }
+        for (at, (low, high)) in ranges.get(i).into_iter().flatten() {
+            let _ = write!(path, "M{:.1} {:.1}V{:.1}", x(*at), y(*low), y(*high));
         }
         let _ = writeln!(out, "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>");
         if curves.len() > 1 {

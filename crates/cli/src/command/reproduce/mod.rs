@@ -3,6 +3,7 @@
 mod adage;
 mod data;
 mod prio;
+mod space;
 mod steep;
 
 use super::Outcome;
@@ -14,5 +15,6 @@ pub(crate) fn reproduce(command: &ReproduceCommand) -> Outcome {
         ReproduceCommand::Prio(args) => prio::reproduce(args),
         ReproduceCommand::Adage(args) => adage::reproduce(args),
         ReproduceCommand::Data(args) => data::reproduce(args),
+        ReproduceCommand::Space(args) => space::reproduce(args),
     }
 }
