@@ -1,4 +1,4 @@
-//! Tasks for working on Catena: `cargo xtask test | bench | docs | deny`.
+//! Tasks for working on Catena: `cargo xtask test | bench | soak | docs | deny`.
 
 mod bench;
 mod cluster;
@@ -35,6 +35,7 @@ cargo xtask bench local     measure against xargs, make, ninja and others (docs/
 cargo xtask bench cluster   measure a cluster with PostgreSQL and NATS; --quick for a tenth of it
 cargo xtask bench data      measure the transfer of files between agents, beside a raw socket and cp
 cargo xtask bench rules     measure how many reactions a second rules make among a million molecules
+cargo xtask soak space      10,000 small groups of peers in which everything goes wrong; or FIRST SEED and HOW MANY
 cargo xtask docs            build the book (needs mdbook)
 cargo xtask deny            check licences and sources of dependencies (needs cargo-deny)";
 
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         ["test", "--htcondor", "--inside", part] => htcondor::inside(part),
         ["test", ref rest @ ..] => test(rest),
         ["bench", ref rest @ ..] => bench::bench(rest),
+        ["soak", "space", ref rest @ ..] => soak_space(rest),
         ["docs"] => run(Command::new("mdbook").args(["build", "docs"])),
         ["deny"] => run(Command::new("cargo").args(["deny", "check", "licenses", "bans", "sources"])),
         _ => Err(HELP.to_owned()),
@@ -57,6 +59,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Small groups of simulated peers with all kinds of trouble, one for each seed.
+fn soak_space(seeds: &[&str]) -> Result<(), String> {
+    let example = ["run", "--release", "--package", "catena-simulate", "--example", "soak", "--"];
+    run(Command::new("cargo").args(example).args(seeds))
 }
 
 /// The root of the repository.

@@ -1,5 +1,6 @@
 //! What those who are no members ask a peer for: to take workflows, to say what came of them, and who is there.
 
+use crate::wire::Reply;
 use serde::{Deserialize, Serialize};
 
 /// What a peer is asked.
@@ -37,6 +38,15 @@ pub enum Answer {
     Status(Box<Status>),
     /// It cannot be done.
     No(String),
+}
+
+impl Answer {
+    /// Gives the answer to who has asked.
+    pub(crate) fn give(&self, reply: Reply) {
+        if let Ok(bytes) = serde_json::to_vec(self) {
+            reply.send(bytes);
+        }
+    }
 }
 
 /// How a peer is.

@@ -7,15 +7,17 @@ mod supply;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use supply::bring_all;
+pub(crate) use supply::{Holders, bring_all};
 
-use crate::matter::{Item, Task, TaskEnding};
+use crate::book::Book;
+use crate::matter::{Finished, Item, Lost, Task, TaskEnding};
 use crate::offer;
 use crate::results::{ResultsError, fetch_results};
 use catena_agent::{Agent, AgentConfig, Job, Mode, Roster, end_leftovers};
 use catena_data::{Depot, DepotError, DepotOptions, Pin};
 use catena_model::chain::{
-    AgentEvent, Attempt, ChainKey, Origin, Outcome, Produced, RunContext, RunId, Supply, TaskFailure,
+    AgentEvent, Attempt, ChainKey, DataAddress, Origin, Outcome, Produced, RunContext, RunId, Supply,
+    TaskFailure,
 };
 use catena_model::{Name, Resources};
 use catena_rules::Value;
@@ -50,6 +52,23 @@ pub struct ExecutorConfig {
     pub host: Option<String>,
     /// It holds at most so many bytes.
     pub quota: Option<u64>,
+}
+
+/// A task to be executed.
+#[derive(Clone, Debug)]
+pub struct Assignment<'a> {
+    /// Which one.
+    pub task: Id,
+    /// With which lease.
+    pub epoch: u32,
+    /// The workflow it is a part of.
+    pub workflow: Id,
+    /// What it is, see [`Task`].
+    pub payload: &'a [u8],
+    /// What those it waited for have given.
+    pub inputs: &'a [(molecule::Name, Arc<Ending>)],
+    /// Peers that may have copies of what it reads. They are asked for what is not where it should be.
+    pub others: Vec<Name>,
 }
 
 /// A task has been executed.
@@ -88,6 +107,7 @@ pub struct Executor {
 struct Shared {
     config: ExecutorConfig,
     depot: Arc<Depot>,
+    book: Book,
     state: Mutex<State>,
     agent: OnceLock<Weak<Agent>>,
     report: Box<dyn Fn(Executed) + Send + Sync>,
@@ -98,7 +118,6 @@ struct State {
     free: Resources,
     /// Attempts are numbered here, so that no two share a place.
     serial: u32,
-    others: Vec<Origin>,
 }
 
 /// A task that is here.
@@ -107,6 +126,7 @@ struct Running {
     epoch: u32,
     job: Arc<Task>,
     items: Arc<[Item]>,
+    others: Arc<[Name]>,
     /// Keep what it reads.
     pins: Vec<Pin>,
     /// How often what it reads was brought.
@@ -117,6 +137,8 @@ struct Running {
 
 /// So often what a task reads is brought, if it gets damaged here.
 const TRIES: u32 = 3;
+/// In this file of its directory is of which workflow a run is.
+const WORKFLOW: &str = "workflow";
 
 impl Executor {
     /// Starts an executor. Processes that one with the same directory has left are ended first. `report` is called from
@@ -149,10 +171,10 @@ impl Executor {
             shell: AgentConfig::find_shell(),
         };
         let roster = Roster::create(directory);
-        let state =
-            State { running: HashMap::new(), free: config.resources.clone(), serial: 0, others: Vec::new() };
+        let state = State { running: HashMap::new(), free: config.resources.clone(), serial: 0 };
         let shared = Arc::new(Shared {
             depot: depot.clone(),
+            book: Book::default(),
             state: Mutex::new(state),
             agent: OnceLock::new(),
             report,
@@ -164,8 +186,9 @@ impl Executor {
         Ok(Self { shared, agent })
     }
 
-    /// Takes a task. `inputs` is what those it waited for have given. Its end is reported.
-    pub fn assign(&self, task: Id, epoch: u32, payload: &[u8], inputs: &[(molecule::Name, Arc<Ending>)]) {
+    /// Takes a task. Its end is reported.
+    pub fn assign(&self, assignment: Assignment<'_>) {
+        let Assignment { task, epoch, workflow, payload, inputs, others } = assignment;
         let read = Task::read(payload).and_then(|job| {
             let items = supply::items(&job, inputs)?;
             Ok((job, items))
@@ -178,6 +201,7 @@ impl Executor {
                 return spawn("report", move || (shared.report)(Executed { task, epoch, ending }));
             }
         };
+        self.shared.remember(job.context.run.0, workflow);
         let mut state = self.shared.state();
         if state.running.values().any(|r| r.task == task && r.epoch == epoch) {
             return;
@@ -186,8 +210,9 @@ impl Executor {
         state.serial += 1;
         let seq = u64::from(job.number.saturating_sub(1));
         let attempt = Attempt { chain: ChainKey { run: job.context.run, seq }, number: state.serial };
-        let (pins, job, items) = (Vec::new(), Arc::new(job), items.into());
-        state.running.insert(attempt, Running { task, epoch, job, items, pins, tries: 0, stopped: false });
+        let (pins, job, items, others) = (Vec::new(), Arc::new(job), items.into(), others.into());
+        let running = Running { task, epoch, job, items, others, pins, tries: 0, stopped: false };
+        state.running.insert(attempt, running);
         drop(state);
         let shared = self.shared.clone();
         spawn("bring", move || shared.supply(attempt));
@@ -215,6 +240,11 @@ impl Executor {
         offer::resource(me, *speed, (resources, &free), capabilities)
     }
 
+    /// A peer serves what it holds at this address now.
+    pub fn know(&self, name: Name, address: DataAddress) {
+        self.shared.book.note(name, address);
+    }
+
     /// How others get what is held here.
     pub fn origin(&self) -> Origin {
         self.shared.origin()
@@ -225,24 +255,47 @@ impl Executor {
         &self.shared.depot
     }
 
-    /// Peers that may have copies, the likeliest first. They are asked for what is not where it should be.
-    pub fn set_others(&self, others: Vec<Origin>) {
-        self.shared.state().others = others;
+    /// Gets copies of what others have, in the background, and keeps them until the run is [forgotten](Self::forget).
+    /// `then` hears whether they are here.
+    pub fn keep(
+        &self,
+        (run, workflow): (i64, Id),
+        files: Vec<Produced>,
+        holders: Vec<Origin>,
+        then: impl FnOnce(Result<(), String>) + Send + 'static,
+    ) {
+        let shared = self.shared.clone();
+        spawn("keep", move || {
+            shared.remember(run, workflow);
+            then(files.iter().try_for_each(|file| shared.keep(run, file, &holders)));
+        });
     }
 
-    /// Gets copies of what a task has written elsewhere, in the background, and keeps them until the run is
-    /// [forgotten](Self::forget). `then` hears whether they are here.
-    pub fn keep(&self, run: i64, ending: &Ending, then: impl FnOnce(Result<(), String>) + Send + 'static) {
+    /// Gets all that came of a workflow, in the background, and keeps it until the run is [forgotten](Self::forget). `then`
+    /// hears whether it is here, or what nobody has.
+    pub fn gather(
+        &self,
+        workflow: Id,
+        finished: Finished,
+        then: impl FnOnce(Finished, Result<(), Lost>) + Send + 'static,
+    ) {
         let shared = self.shared.clone();
-        let read = TaskEnding::read(ending);
-        spawn("keep", move || {
-            then(read.and_then(|ending| match ending {
-                TaskEnding::Done { results, holders } => {
-                    results.iter().flat_map(|r| &r.data).try_for_each(|p| shared.keep(run, p, &holders))
-                }
-                _ => Ok(()),
-            }));
+        spawn("gather", move || {
+            let gathered = shared.gather(workflow, &finished);
+            then(finished, gathered);
         });
+    }
+
+    /// The runs of which something is here, and the workflows they are.
+    pub fn runs(&self) -> Vec<(i64, Id)> {
+        let directories =
+            fs::read_dir(self.shared.config.directory.join("runs")).into_iter().flatten().flatten();
+        let known = |entry: fs::DirEntry| {
+            let run = entry.file_name().to_str()?.parse().ok()?;
+            let id = fs::read_to_string(entry.path().join(WORKFLOW)).ok()?;
+            Some((run, id.parse().ok()?))
+        };
+        directories.filter_map(known).collect()
     }
 
     /// A run is over: what is kept for it may go, and what it has left here goes.
@@ -256,17 +309,10 @@ impl Executor {
     /// Gets the results of a workflow that was given in here, and puts them below `out`, as a run on one machine does.
     pub fn fetch_results(
         &self,
-        finished: &crate::matter::Finished,
+        finished: &Finished,
         out: &Path,
     ) -> Result<Vec<PublishedResult>, ResultsError> {
-        let others = self.shared.state().others.clone();
-        fetch_results(
-            &self.shared.depot,
-            &others,
-            finished,
-            &self.shared.config.directory.join("results"),
-            out,
-        )
+        fetch_results(&self.shared.depot, finished, &self.shared.config.directory.join("results"), out)
     }
 }
 
@@ -297,14 +343,15 @@ impl Shared {
         let (items, others) = {
             let state = self.state();
             let Some(running) = state.running.get(&attempt) else { return };
-            (running.items.clone(), state.others.clone())
+            (running.items.clone(), running.others.clone())
         };
         let is_wanted = || self.state().running.get(&attempt).is_some_and(|r| !r.stopped);
-        let pins = match bring_all(&self.depot, &items, &others, &is_wanted) {
-            Some(Ok(pins)) => pins,
-            Some(Err(ending)) => return self.end(attempt, Some(ending)),
-            None => return self.end(attempt, None),
-        };
+        let pins =
+            match bring_all(&self.depot, &items, Holders { book: &self.book, others: &others }, &is_wanted) {
+                Some(Ok(pins)) => pins,
+                Some(Err(ending)) => return self.end(attempt, Some(ending)),
+                None => return self.end(attempt, None),
+            };
         let mut state = self.state();
         let Some(running) = state.running.get_mut(&attempt) else { return };
         let agent = self.agent.get().and_then(Weak::upgrade).filter(|_| !running.stopped);
@@ -380,6 +427,34 @@ impl Shared {
             failure.task = job.chain.executables.first().map(|t| t.id.clone()).unwrap_or_default();
         }
         (self.report)(Executed { task, epoch, ending: ending.to_ending() });
+    }
+
+    /// Writes down of which workflow a run is, so that it can be asked later whether anybody still needs it.
+    fn remember(&self, run: i64, workflow: Id) {
+        let directory = self.run_directory(run);
+        let note = directory.join(WORKFLOW);
+        if !note.exists() {
+            // Without it the run is never forgotten, which only costs room.
+            let _ = fs::create_dir_all(&directory).and_then(|()| fs::write(note, workflow.to_string()));
+        }
+    }
+
+    fn gather(&self, workflow: Id, finished: &Finished) -> Result<(), Lost> {
+        self.remember(finished.run, workflow);
+        let holders = Holders { book: &self.book, others: &[] };
+        let _pins = match bring_all(&self.depot, &finished.files, holders, &|| true) {
+            Some(Err(TaskEnding::Lost(lost))) => return Err(lost),
+            Some(Err(TaskEnding::Failed(failure))) => {
+                return Err(Lost { of: 0, name: failure.task, message: failure.message });
+            }
+            brought => brought,
+        };
+        for Item { supply, .. } in &finished.files {
+            let key = format!("{}/{}", finished.run, supply.name);
+            let kept = self.depot.holdings().keep(&key, &supply.artifact);
+            kept.map_err(|e| Lost { of: 0, name: supply.name.clone(), message: e.to_string() })?;
+        }
+        Ok(())
     }
 
     fn keep(&self, run: i64, produced: &Produced, holders: &[Origin]) -> Result<(), String> {

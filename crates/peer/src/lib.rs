@@ -11,8 +11,10 @@
 //!
 //! What peers tell each other is decided elsewhere: by the state machines of the space. This crate is their world.
 
+mod book;
 mod catalogue;
 mod desk;
+mod entries;
 mod execute;
 mod journal;
 mod matter;
@@ -25,7 +27,7 @@ mod whole;
 pub mod wire;
 
 pub use desk::{Answer, Ask, Status};
-pub use execute::{Executed, Executor, ExecutorConfig, ExecutorError};
+pub use execute::{Assignment, Executed, Executor, ExecutorConfig, ExecutorError};
 pub use matter::{Document, Finished, Item, Lost, Over, Task, TaskEnding};
 pub use member::{MemberConfig, MemberError, Told, place, run_member};
 pub use results::{ResultsError, fetch_results};

@@ -1,14 +1,16 @@
 //! A peer at work: its node in the space, its wire, its executor, and the time.
 
 use crate::desk::{Answer, Ask, Status};
-use crate::execute::{Executed, Executor, ExecutorConfig, ExecutorError};
+use crate::entries::Entries;
+use crate::execute::{Assignment, Executed, Executor, ExecutorConfig, ExecutorError};
 use crate::journal::Journal;
-use crate::matter::{Document, Lost, TaskEnding};
+use crate::matter::{Document, Finished, Lost, Over, TaskEnding};
 use crate::weave::Loom;
-use crate::wire::{Event, Events, GroupKey, Identity, PeerId, Reason, Settings as WireSettings, Wire};
-use catena_model::chain::Supply;
+use crate::wire::{Event, Events, GroupKey, Identity, PeerId, Reason, Reply, Settings as WireSettings, Wire};
+use catena_model::chain::{DataAddress, Supply};
 use catena_space::id::{Id, Peer};
-use catena_space::molecule::{Ending, Matter, Name};
+use catena_space::molecule::{Body, Ending, Matter, Name};
+use catena_space::register::Saved;
 use catena_space::route::{Contact, FullView};
 use catena_space::time::Micros;
 use catena_space::{Chemistry, Message, Node, Note, Output, Settings};
@@ -93,10 +95,12 @@ pub enum Told {
 
 /// Whoever has not been joined is asked again after this time.
 const JOIN: Duration = Duration::from_secs(3);
-/// Results are kept so long for who gave the workflow in.
-const KEEP: Duration = Duration::from_hours(24);
+/// Whether anybody needs what is here of a run is asked so often.
+const TIDY: Duration = Duration::from_mins(10);
 /// No message is larger.
 const LARGEST: usize = 64 << 20;
+/// No workflow is larger: it has to fit into messages with what else is in them.
+const LARGEST_WORKFLOW: usize = LARGEST / 2;
 
 /// The place of a peer on the ring.
 pub fn place(id: PeerId) -> Peer {
@@ -114,8 +118,9 @@ struct Member {
     /// Whom a place on the ring belongs to.
     people: HashMap<Peer, PeerId>,
     addresses: BTreeMap<PeerId, String>,
-    /// Workflows that were given in here: what came of them, what is blocked, who waits to hear that they are in.
-    entries: HashMap<Id, Entry>,
+    entries: Entries,
+    /// Workflows whose files are kept here, because this peer is one of their homes.
+    kept: BTreeSet<Id>,
     joined: BTreeSet<String>,
     sent: BTreeMap<&'static str, u64>,
     known: usize,
@@ -123,21 +128,14 @@ struct Member {
     inner: mpsc::Sender<Inner>,
 }
 
-#[derive(Default)]
-struct Entry {
-    ending: Option<Arc<Ending>>,
-    blocked: Vec<(String, String)>,
-    tasks: (u32, u32),
-    waits: Option<crate::wire::Reply>,
-    over_at: Option<Instant>,
-}
-
 /// What other threads and tasks tell the loop.
 enum Inner {
     Executed(Executed),
     Joined(String, Result<PeerId, String>),
     /// A workflow whose files are here.
-    Submitted(Box<Document>, Result<(), String>, crate::wire::Reply),
+    Submitted(Box<Document>, Result<(), String>, Reply),
+    /// What came of a workflow is here, or something of it is nowhere.
+    Gathered(Id, Finished, Result<(), Lost>),
 }
 
 /// Runs a peer until `stop` is ready.
@@ -161,7 +159,6 @@ pub async fn run_member(
     let (wire, mut events) = Wire::start(&identity, config.key.clone(), settings)?;
     let listening = first_address(&mut events, &mut tell).await.unwrap_or(config.listen);
     let host = config.host.clone().unwrap_or_else(|| own_host(listening.ip(), &config.join));
-    let address = format!("{} {host}:{}", identity.id(), listening.port());
     let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as Micros);
     let (inner, mut inside) = mpsc::channel(1024);
     let reports = inner.clone();
@@ -170,11 +167,16 @@ pub async fn run_member(
     executing.directory =
         std::path::absolute(&executing.directory).map_err(file(executing.directory.clone()))?;
     executing.name = me.to_string().into();
-    executing.host = Some(host);
+    executing.host = Some(host.clone());
     let executor = Executor::start(
         executing,
         Box::new(move |executed| drop(reports.blocking_send(Inner::Executed(executed)))),
     )?;
+    let data = executor.depot().address();
+    // What others need to know to talk to this peer, and to get what it holds.
+    let address = format!("{} {host}:{} {} {}", identity.id(), listening.port(), data.url, data.token);
+    let path = directory.join("entries");
+    let entries = Entries::open(path.clone()).map_err(file(path))?;
     let path = directory.join("molecules");
     let (journal, saved) = Journal::open(&path).map_err(file(path))?;
     let contact = Contact::new(me, address).started(start);
@@ -194,7 +196,8 @@ pub async fn run_member(
         begun: (Instant::now(), start),
         people: HashMap::new(),
         addresses: BTreeMap::new(),
-        entries: HashMap::new(),
+        entries,
+        kept: BTreeSet::new(),
         joined: BTreeSet::new(),
         sent: BTreeMap::new(),
         known: 1,
@@ -204,6 +207,7 @@ pub async fn run_member(
     (member.tell)(Told::Listens(listening, identity.id()));
     let mut stop = std::pin::pin!(stop);
     let mut join = tokio::time::interval(JOIN);
+    let mut tidy = tokio::time::interval(TIDY);
     loop {
         member.offer();
         member.act().map_err(file(directory.join("molecules")))?;
@@ -221,8 +225,9 @@ pub async fn run_member(
                 Some(event) => member.heard(event),
                 None => break,
             },
-            Some(inner) = inside.recv() => member.inside(inner),
+            Some(inner) = inside.recv() => member.inside(inner).map_err(file(directory.join("entries")))?,
             _ = join.tick() => member.join(),
+            _ = tidy.tick() => member.tidy(),
         }
     }
     let now = member.now();
@@ -283,19 +288,22 @@ impl Member {
                 if let Output::Save(id, saved) = output {
                     self.journal.note(*id, saved.as_deref())?;
                     changed = true;
+                    if let Some(Saved::Held { copy, .. }) = saved.as_deref() {
+                        self.keep_files(*id, &copy.body);
+                    }
                 }
             }
             if changed {
                 self.journal.flush()?;
             }
             for output in outputs {
-                self.output(output);
+                self.output(output)?;
             }
             self.offer();
         }
     }
 
-    fn output(&mut self, output: Output) {
+    fn output(&mut self, output: Output) -> io::Result<()> {
         match output {
             Output::Send(to, message) => {
                 *self.sent.entry(message.kind()).or_insert(0) += 1;
@@ -306,44 +314,106 @@ impl Member {
             }
             Output::Start { task, epoch, body, inputs } => {
                 if let Matter::Task(order) = &body.matter {
-                    self.executor.assign(task, epoch, &order.payload, &inputs);
+                    let workflow = body.workflow.id;
+                    // The homes of the workflow have what came with it.
+                    let homes = self.node.route().homes(workflow.position()).unwrap_or(body.workflow.homes);
+                    let others = homes.peers().iter().map(|p| p.to_string().into()).collect();
+                    let (payload, inputs) = (&*order.payload, &*inputs);
+                    let assignment = Assignment { task, epoch, workflow, payload, inputs, others };
+                    self.executor.assign(assignment);
                 }
             }
             Output::Stop { task, epoch } => self.executor.stop(task, epoch),
-            Output::Entered(workflow) => {
-                if let Some(reply) = self.entries.get_mut(&workflow).and_then(|e| e.waits.take()) {
-                    answer(reply, &Answer::In(workflow.to_string()));
-                }
+            Output::Entered(workflow) => self.entries.entered(workflow)?,
+            Output::Progress { workflow, done, known, blocked } => {
+                self.entries.progress(workflow, (done, known), &blocked);
             }
-            Output::Progress { workflow, done, known } => {
-                if let Some(entry) = self.entries.get_mut(&workflow) {
-                    entry.tasks = (done, known);
+            Output::Unheard(workflow) => self.entries.unheard(workflow),
+            Output::Over { workflow, ending } => self.take_result(workflow, &ending)?,
+            Output::Gone(workflow) => {
+                if !self.entries.has(workflow) {
+                    self.forget(workflow);
                 }
-            }
-            Output::Over { workflow, ending } => {
-                let entry = self.entries.entry(workflow).or_default();
-                entry.ending = Some(ending);
-                entry.over_at = Some(Instant::now());
             }
             Output::Met(contact) => self.meet(&contact),
-            Output::Note(note) => {
-                if let Note::Blocked(workflow, name, why) = &note
-                    && let Some(entry) = self.entries.get_mut(workflow)
-                {
-                    entry.blocked.push((name.to_string(), why.clone()));
-                }
-                (self.tell)(Told::Note(note));
-            }
+            Output::Note(note) => (self.tell)(Told::Note(note)),
             Output::Save(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Brings what came of a workflow here. Until it is, peers remember the workflow, and can make again what is lost.
+    fn take_result(&mut self, workflow: Id, ending: &Ending) -> io::Result<()> {
+        if self.entries.is_over(workflow) {
+            let now = self.now();
+            self.node.taken(now, workflow);
+            return Ok(());
+        }
+        match Over::read(ending) {
+            Over::Done(finished) if self.entries.begin_gathering(workflow) => {
+                let inner = self.inner.clone();
+                self.executor.gather(workflow, *finished, move |finished, gathered| {
+                    let _ = inner.blocking_send(Inner::Gathered(workflow, finished, gathered));
+                });
+                Ok(())
+            }
+            Over::Done(_) => Ok(()),
+            Over::Failed(_) | Over::Stuck(_) => self.end(workflow, ending.clone()),
+        }
+    }
+
+    /// It is known here what came of a workflow.
+    fn end(&mut self, workflow: Id, ending: Ending) -> io::Result<()> {
+        self.entries.over(workflow, ending)?;
+        let now = self.now();
+        self.node.taken(now, workflow);
+        Ok(())
+    }
+
+    /// Keeps what came with a workflow that this peer is a home of, so that whoever gave it in may leave.
+    fn keep_files(&mut self, id: Id, body: &Body) {
+        let Matter::Workflow(bytes, _) = &body.matter else { return };
+        if !self.kept.insert(id) {
+            return;
+        }
+        if let Ok(Document { run, files, holders, .. }) = Document::read(bytes) {
+            // Whoever has missed them is not asked for them.
+            self.executor.keep((run, id), files, holders, |_| ());
+        }
+    }
+
+    /// Asks whether anybody needs what is here of runs.
+    fn tidy(&mut self) {
+        self.entries.tidy();
+        let now = self.now();
+        for (_, workflow) in self.executor.runs() {
+            if !self.entries.has(workflow) {
+                self.node.ask_exists(now, workflow);
+            }
+        }
+    }
+
+    /// Nobody needs what is here of a workflow.
+    fn forget(&mut self, workflow: Id) {
+        self.kept.remove(&workflow);
+        for (run, of) in self.executor.runs() {
+            if of == workflow {
+                self.executor.forget(run);
+            }
         }
     }
 
     /// It is known how to reach a peer.
     fn meet(&mut self, contact: &Contact) {
-        let Some((id, address)) = contact.address.split_once(' ') else { return };
+        let mut words = contact.address.split(' ');
+        let (Some(id), Some(address)) = (words.next(), words.next()) else { return };
         let (Ok(id), Ok(socket)) = (PeerId::from_str(id), SocketAddr::from_str(address)) else { return };
         if place(id) != contact.peer {
             return;
+        }
+        if let (Some(url), Some(token)) = (words.next(), words.next()) {
+            let address = DataAddress { url: url.into(), token: token.into() };
+            self.executor.know(contact.peer.to_string().into(), address);
         }
         self.people.insert(contact.peer, id);
         self.addresses.insert(id, address.to_owned());
@@ -372,7 +442,7 @@ impl Member {
             }
             Event::Request { bytes, reply, .. } => match serde_json::from_slice(&bytes) {
                 Ok(ask) => self.ask(ask, reply),
-                Err(error) => answer(reply, &Answer::No(format!("this is no question: {error}"))),
+                Err(error) => Answer::No(format!("this is no question: {error}")).give(reply),
             },
             Event::Refused { address, reason } => (self.tell)(Told::Refused(address.to_string(), reason)),
             Event::Discovered { peer, addresses } => {
@@ -385,7 +455,7 @@ impl Member {
         }
     }
 
-    fn ask(&mut self, ask: Ask, reply: crate::wire::Reply) {
+    fn ask(&mut self, ask: Ask, reply: Reply) {
         match ask {
             Ask::Submit(document) => {
                 let (depot, inner) = (self.executor.depot().clone(), self.inner.clone());
@@ -405,23 +475,18 @@ impl Member {
                     let _ = inner.blocking_send(Inner::Submitted(document, brought, reply));
                 });
             }
-            Ask::Result(workflow) => {
-                let id = u128::from_str_radix(&workflow, 16).ok().map(Id);
-                let entry = id.and_then(|id| self.entries.get(&id));
-                let what = match entry {
-                    Some(Entry { ending: Some(ending), .. }) => {
-                        Answer::Over(ending.good, ending.matter.to_vec())
+            Ask::Result(workflow) => match workflow.parse() {
+                Ok(id) => {
+                    let answer = self.entries.answer(id, &self.executor.origin());
+                    let goes_on = matches!(answer, Answer::Going { .. });
+                    answer.give(reply);
+                    if goes_on {
+                        let now = self.now();
+                        self.node.ask_progress(now, id);
                     }
-                    Some(entry) => Answer::Going { tasks: entry.tasks, blocked: entry.blocked.clone() },
-                    None => Answer::No(format!("no workflow {workflow} was given in here")),
-                };
-                let going = matches!(what, Answer::Going { .. });
-                answer(reply, &what);
-                if let Some(id) = id.filter(|_| going) {
-                    let now = self.now();
-                    self.node.ask_progress(now, id);
                 }
-            }
+                Err(_) => Answer::No(format!("`{workflow}` is not what a workflow is called")).give(reply),
+            },
             Ask::Peers => {
                 let mut peers: Vec<(String, String)> = Vec::new();
                 for peer in self.node.route().known() {
@@ -429,9 +494,9 @@ impl Member {
                     let address = id.and_then(|id| self.addresses.get(id)).cloned().unwrap_or_default();
                     peers.push((peer.to_string(), address));
                 }
-                answer(reply, &Answer::Peers(peers));
+                Answer::Peers(peers).give(reply);
             }
-            Ask::Status => answer(reply, &Answer::Status(Box::new(self.status()))),
+            Ask::Status => Answer::Status(Box::new(self.status())).give(reply),
         }
     }
 
@@ -451,13 +516,14 @@ impl Member {
         }
     }
 
-    fn inside(&mut self, inner: Inner) {
+    fn inside(&mut self, inner: Inner) -> io::Result<()> {
         let now = self.now();
         match inner {
             Inner::Executed(Executed { task, epoch, ending }) => match TaskEnding::read(&ending) {
-                Ok(TaskEnding::Lost(Lost { of, .. })) if of > 0 => {
-                    self.node.lost(now, task, epoch, Name::task(of));
+                Ok(TaskEnding::Lost(Lost { of: 0, .. })) => {
+                    self.node.lost(now, task, epoch, Name::WORKFLOW);
                 }
+                Ok(TaskEnding::Lost(Lost { of, .. })) => self.node.lost(now, task, epoch, Name::task(of)),
                 _ => self.node.finished(now, task, epoch, ending),
             },
             Inner::Joined(target, Ok(id)) => {
@@ -467,21 +533,36 @@ impl Member {
                 self.node.join(now, contact);
             }
             Inner::Joined(target, Err(why)) => (self.tell)(Told::NobodyAt(target, why)),
-            Inner::Submitted(_, Err(why), reply) => answer(reply, &Answer::No(why)),
+            Inner::Submitted(_, Err(why), reply) => Answer::No(why).give(reply),
             Inner::Submitted(document, Ok(()), reply) => match document.to_bytes() {
+                Ok(bytes) if bytes.len() > LARGEST_WORKFLOW => {
+                    let (is, most) = (bytes.len() >> 20, LARGEST_WORKFLOW >> 20);
+                    Answer::No(format!(
+                        "the workflow has {is} MiB, and peers keep at most {most} MiB of one"
+                    ))
+                    .give(reply);
+                }
                 Ok(bytes) => {
                     let id = Id::of(&bytes);
-                    self.entries.insert(id, Entry { waits: Some(reply), ..Entry::default() });
+                    self.entries.await_entry(id, reply);
                     self.node.submit(now, id, bytes);
                 }
-                Err(why) => answer(reply, &Answer::No(why)),
+                Err(why) => Answer::No(why).give(reply),
             },
+            Inner::Gathered(workflow, finished, Ok(())) => self.end(workflow, finished.to_ending())?,
+            Inner::Gathered(workflow, _, Err(Lost { of: 0, message, .. })) => {
+                self.end(workflow, Ending { good: false, matter: message.into_bytes().into() })?;
+            }
+            Inner::Gathered(workflow, _, Err(Lost { of, .. })) => {
+                self.entries.stop_gathering(workflow);
+                self.node.lacking(now, workflow, Name::task(of));
+            }
         }
+        Ok(())
     }
 
     /// Joins those who have not been joined, or again if nobody is there.
     fn join(&mut self) {
-        self.entries.retain(|_, entry| entry.over_at.is_none_or(|at| at.elapsed() < KEEP));
         if self.node.route().is_alone() {
             self.joined.clear();
         }
@@ -498,11 +579,5 @@ impl Member {
             let reached = wire.reach(&target, JOIN).await.map_err(|e| e.to_string());
             let _ = inner.send(Inner::Joined(target, reached)).await;
         });
-    }
-}
-
-fn answer(reply: crate::wire::Reply, what: &Answer) {
-    if let Ok(bytes) = serde_json::to_vec(what) {
-        reply.send(bytes);
     }
 }

@@ -1,9 +1,9 @@
 //! Brings what came of a workflow to where its user looks for it.
 
-use crate::execute::bring_all;
+use crate::book::Book;
+use crate::execute::{Holders, bring_all};
 use crate::matter::{Finished, Lost, TaskEnding};
 use catena_data::Depot;
-use catena_model::chain::Origin;
 use catena_server::{PublishedResult, bring_results};
 use std::fs;
 use std::path::Path;
@@ -24,12 +24,12 @@ pub enum ResultsError {
 /// which should be on the same file system as the depot.
 pub fn fetch_results(
     depot: &Depot,
-    others: &[Origin],
     finished: &Finished,
     work: &Path,
     out: &Path,
 ) -> Result<Vec<PublishedResult>, ResultsError> {
-    let _pins = match bring_all(depot, &finished.files, others, &|| true) {
+    let holders = Holders { book: &Book::default(), others: &[] };
+    let _pins = match bring_all(depot, &finished.files, holders, &|| true) {
         Some(Err(TaskEnding::Lost(lost))) => return Err(ResultsError::Lost(lost)),
         Some(Err(TaskEnding::Failed(failure))) => return Err(ResultsError::Place(failure.message)),
         brought => brought,

@@ -1,6 +1,6 @@
 //! Everything but the network: nodes of the space, weavers and executors execute real workflows together.
 
-use crate::execute::{Executed, Executor, ExecutorConfig};
+use crate::execute::{Assignment, Executed, Executor, ExecutorConfig};
 use crate::matter::{Document, Finished, Over};
 use crate::weave::Loom;
 use catena_model::{LoadOptions, Loaded, Resources, Value, load, load_text};
@@ -79,13 +79,28 @@ impl World {
                 }
                 Output::Start { task, epoch, body, inputs } => {
                     let Matter::Task(order) = &body.matter else { panic!("{body:?}") };
-                    member.executor.assign(task, epoch, &order.payload, &inputs);
+                    member.executor.assign(Assignment {
+                        task,
+                        epoch,
+                        workflow: body.workflow.id,
+                        payload: &order.payload,
+                        inputs: &inputs,
+                        others: Vec::new(),
+                    });
                     member.node.offer(now, member.executor.resource(peer.0));
                 }
                 Output::Stop { task, epoch } => member.executor.stop(task, epoch),
-                Output::Over { ending, .. } => self.over = Some(ending),
+                Output::Over { workflow, ending } => {
+                    member.node.taken(now, workflow);
+                    self.over = Some(ending);
+                }
                 Output::Note(note) => self.notes.push(note),
-                Output::Met(_) | Output::Progress { .. } | Output::Entered(_) | Output::Save(..) => {}
+                Output::Met(_)
+                | Output::Progress { .. }
+                | Output::Unheard(_)
+                | Output::Gone(_)
+                | Output::Entered(_)
+                | Output::Save(..) => {}
             }
         }
     }

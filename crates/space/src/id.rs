@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 
 /// A place on the ring: peers and molecules have one, and a molecule lives with the peers that come at or after it.
 pub type Position = u64;
 
-/// A peer, by its place. A peer that starts again is another one: it has forgotten what it had promised.
+/// A peer, by its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Peer(pub Position);
 
@@ -41,6 +43,14 @@ impl Id {
     /// Where it lives.
     pub fn position(self) -> Position {
         (self.0 >> 64) as Position
+    }
+}
+
+impl FromStr for Id {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        u128::from_str_radix(text, 16).map(Self)
     }
 }
 

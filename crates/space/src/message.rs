@@ -116,8 +116,9 @@ pub enum Request {
     Finish(u32, Arc<Ending>),
     /// It cannot be executed with this lease, because nobody has what this source has given.
     Lost(u32, Name),
-    /// Nobody has what you have given: make it again, and tell.
-    Remake(Ref),
+    /// Nobody has what this one has given, which you are, or is a part of you: make it again, and tell. If it has given
+    /// something else since, that is enough.
+    Remake(Name, Option<Id>, Ref),
     /// A workflow is over.
     Result(Id, Arc<Ending>),
     /// Are you still there?
@@ -158,8 +159,10 @@ pub enum Reply {
     No,
     /// There is no such molecule any more.
     Gone,
-    /// So many of so many parts that are known are over.
-    Progress(u32, u32),
+    /// So many of so many parts that are known are over; what cannot go on, and why.
+    Progress(u32, u32, Vec<(Name, String)>),
+    /// Nobody has what this part of a workflow has given.
+    Lacks(Name),
 }
 
 impl Message {
@@ -175,7 +178,7 @@ impl Message {
                 Reply::Found(_) => "found",
                 Reply::Sought(_) => "sought",
                 Reply::Indexed(_) => "indexed",
-                Reply::Yes | Reply::No | Reply::Gone | Reply::Progress(..) => "reply",
+                Reply::Yes | Reply::No | Reply::Gone | Reply::Progress(..) | Reply::Lacks(_) => "reply",
             },
             Self::Tell { what, .. } => match what {
                 Tell::Renew(..) => "renew",
@@ -216,7 +219,7 @@ impl Request {
             Self::Begin(_) => "begin",
             Self::Finish(..) => "finish",
             Self::Lost(..) => "lost",
-            Self::Remake(_) => "remake",
+            Self::Remake(..) => "remake",
             Self::Result(..) => "result",
             Self::Exists => "exists",
             Self::Progress => "progress",

@@ -138,6 +138,7 @@ fn tell_json(told: &Told) {
             Note::Committed(id, epoch, _) => {
                 json!({"event": "committed", "molecule": id.to_string(), "epoch": epoch})
             }
+            Note::Again(id) => json!({"event": "again", "molecule": id.to_string()}),
             Note::Wasted(id, epoch) => json!({"event": "wasted", "molecule": id.to_string(), "epoch": epoch}),
             Note::Blocked(id, name, why) => {
                 json!({"event": "blocked", "workflow": id.to_string(), "name": name.to_string(), "reason": why})
@@ -277,7 +278,7 @@ pub(crate) fn run_with_peer(
     let outcome = match ended.as_ref().map(Over::read) {
         None => Ok(ExitCode::from(EXIT_INTERRUPTED)),
         Some(Over::Done(finished)) => {
-            let results = fetch_results(&depot, &[], &finished, &directory.join("results"), &out)
+            let results = fetch_results(&depot, &finished, &directory.join("results"), &out)
                 .map_err(|e| e.to_string())?;
             for result in results {
                 for value in result.values {

@@ -1,9 +1,11 @@
 //! Brings what a task reads from the peers that have it.
 
+use crate::book::Book;
 use crate::catalogue::Catalogue;
 use crate::matter::{Item, Lost, Task, TaskEnding};
 use catena_data::{Depot, Pin};
-use catena_model::chain::{Origin, RunContext, TaskFailure};
+use catena_model as model;
+use catena_model::chain::{RunContext, TaskFailure};
 use catena_server::chain_inputs;
 use catena_space::molecule::{Ending, Kind, Name};
 use std::collections::BTreeSet;
@@ -15,8 +17,6 @@ use std::time::Duration;
 
 /// How long it is waited before others are asked for something once more. A peer may just be starting again.
 const PAUSES: [Duration; 2] = [Duration::ZERO, Duration::from_secs(1)];
-/// So many peers are asked for something that those who should have it do not have.
-const OTHERS: usize = 8;
 /// So many things are brought at the same time.
 const STREAMS: usize = 4;
 
@@ -44,11 +44,18 @@ pub(super) fn items(task: &Task, inputs: &[(Name, Arc<Ending>)]) -> Result<Vec<I
     }
 }
 
+/// Whom to ask for what is to be brought: those who should have it where they are now, and others who may have copies.
+#[derive(Clone, Copy)]
+pub(crate) struct Holders<'a> {
+    pub(crate) book: &'a Book,
+    pub(crate) others: &'a [model::Name],
+}
+
 /// Brings everything. `None` if it is not wanted any more.
 pub(crate) fn bring_all(
     depot: &Depot,
     items: &[Item],
-    others: &[Origin],
+    holders: Holders<'_>,
     is_wanted: &(dyn Fn() -> bool + Sync),
 ) -> Option<Result<Vec<Pin>, TaskEnding>> {
     let next = AtomicUsize::new(0);
@@ -57,7 +64,7 @@ pub(crate) fn bring_all(
     let work = || {
         let mut pins = Vec::new();
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match bring(depot, item, others, &goes_on) {
+            match bring(depot, item, holders, &goes_on) {
                 Some(Ok(pin)) => pins.push(pin),
                 failed => {
                     has_failed.store(true, Ordering::Relaxed);
@@ -95,7 +102,7 @@ pub(crate) fn bring_all(
 fn bring(
     depot: &Depot,
     item: &Item,
-    others: &[Origin],
+    holders: Holders<'_>,
     is_wanted: &dyn Fn() -> bool,
 ) -> Option<Result<Pin, TaskEnding>> {
     let mut message = String::new();
@@ -105,9 +112,10 @@ fn bring(
             return None;
         }
         let mut supply = item.supply.clone();
+        supply.sources = supply.sources.iter().map(|origin| holders.book.now(origin)).collect();
         if is_last {
             // Somebody may have a copy of it.
-            supply.sources.extend(others.iter().take(OTHERS).cloned());
+            supply.sources.extend(holders.others.iter().filter_map(|name| holders.book.find(name)));
         }
         match depot.bring(&supply) {
             Ok(brought) => return Some(Ok(brought.pin)),

@@ -7,6 +7,7 @@ use catena_model::{LoadOptions, Value, load, load_text};
 use catena_server::Definition;
 use catena_space::molecule::Name as Molecule;
 use catena_space::node::{NewTask, Weaver};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ struct Peer {
     executor: Executor,
     reports: Receiver<Executed>,
     place: tempfile::TempDir,
+    others: RefCell<Vec<Name>>,
 }
 
 impl Peer {
@@ -35,13 +37,23 @@ impl Peer {
         };
         let (sender, reports) = channel();
         let report = move |executed| drop(sender.send(executed));
-        Self { executor: Executor::start(config, Box::new(report)).unwrap(), reports, place }
+        Self {
+            executor: Executor::start(config, Box::new(report)).unwrap(),
+            reports,
+            place,
+            others: RefCell::default(),
+        }
+    }
+
+    fn assign(&self, task: Id, epoch: u32, payload: &[u8], inputs: &[(Molecule, Arc<Ending>)]) {
+        let others = self.others.borrow().clone();
+        self.executor.assign(Assignment { task, epoch, workflow: Id(7), payload, inputs, others });
     }
 
     /// Executes a task, and says what came of it.
     fn execute(&self, task: &NewTask, inputs: &[(Molecule, Arc<Ending>)]) -> Arc<Ending> {
         let id = Id(u128::from(task.number));
-        self.executor.assign(id, 3, &task.order.payload, inputs);
+        self.assign(id, 3, &task.order.payload, inputs);
         let executed = self.reports.recv_timeout(LONG).expect("a report");
         assert_eq!((executed.task, executed.epoch), (id, 3));
         Arc::new(executed.ending)
@@ -196,7 +208,7 @@ fn a_command_that_fails_says_how() {
     let Over::Failed(failure) = Over::read(&ending) else { panic!("{ending:?}") };
     assert_eq!((failure.task.as_str(), failure.exit_code), ("bad", Some(7)));
     assert_eq!(failure.tail, ["so it is"]);
-    a.executor.assign(Id(9), 1, b"no task", &[]);
+    a.assign(Id(9), 1, b"no task", &[]);
     let ending = a.reports.recv_timeout(LONG).unwrap().ending;
     assert!(matches!(Over::read(&ending), Over::Failed(f) if f.message.contains("cannot be read")));
 }
@@ -212,7 +224,7 @@ fn a_task_that_is_stopped_is_killed_and_not_spoken_of() {
     let tasks = Weave::new(a.document(&text), Pace::Ahead).unwrap().begin().unwrap();
     let free = a.executor.resource(5).expect("there is room");
     assert_eq!(free.attribute("cpus"), Some(&catena_rules::Value::Int(2)));
-    a.executor.assign(Id(1), 1, &tasks[0].order.payload, &[]);
+    a.assign(Id(1), 1, &tasks[0].order.payload, &[]);
     assert_eq!(a.executor.resource(5), None, "all is taken");
     let begun = Instant::now();
     let wait_for = |what: &dyn Fn() -> bool| {
@@ -242,7 +254,9 @@ fn what_nobody_has_any_more_is_named_and_can_be_made_again() {
     let tasks = Weave::new(document.clone(), Pace::Ahead).unwrap().begin().unwrap();
     let one = a.execute(&tasks[0], &[]);
     let (sender, kept) = channel();
-    c.executor.keep(document.run, &one, move |result| sender.send(result).unwrap());
+    let TaskEnding::Done { results, holders } = TaskEnding::read(&one).unwrap() else { panic!("{one:?}") };
+    let files = results.into_iter().flat_map(|r| r.data).collect();
+    c.executor.keep((document.run, Id(7)), files, holders, move |result| sender.send(result).unwrap());
     assert_eq!(kept.recv_timeout(LONG).unwrap(), Ok(()));
     drop(a);
     let two = b.execute(&tasks[1], &[input(1, &one)]);
@@ -250,7 +264,8 @@ fn what_nobody_has_any_more_is_named_and_can_be_made_again() {
     assert_eq!(of, 1);
     assert!(name.contains("/data/"), "{name}");
     // Either somebody is known to have a copy …
-    b.executor.set_others(vec![c.executor.origin()]);
+    b.others.borrow_mut().push("c".into());
+    b.executor.know("c".into(), c.executor.depot().address().clone());
     assert!(b.execute(&tasks[1], &[input(1, &one)]).good);
     // … or it is made again.
     let again = c.execute(&tasks[0], &[]);

@@ -18,6 +18,8 @@ pub struct SpaceOutcome {
     pub done: Vec<(Micros, bool)>,
     /// How many peers are on the smaller side of a cut.
     pub beyond: usize,
+    /// Tasks that were done once more because their data were lost.
+    pub again: u64,
     /// Tasks that were done more than once.
     pub twice: u64,
     /// Results that were accepted although their lease counted no more.

@@ -116,7 +116,7 @@ impl Weaver for Woven {
     }
 
     fn wants_all(&self) -> bool {
-        false
+        true
     }
 
     fn ending(&self) -> Ending {

@@ -27,6 +27,7 @@ pub fn trial(seed: u64, fencing: bool) -> (Load, SpaceOutcome) {
         cut: (some(2) > 0).then(|| (SECOND * (5 + some(60)), SECOND * until, 20 + some(40))),
         loss: some(100),
         late: (some(50), SECOND * (1 + some(30))),
+        lost: some(60),
         pauses: (some(300) as f64, SECOND * (1 + some(60))),
         until: Some(SECOND * until),
     };
@@ -34,9 +35,6 @@ pub fn trial(seed: u64, fencing: bool) -> (Load, SpaceOutcome) {
     swarm.hop = (MILLI, (1 + some(100)) * MILLI);
     swarm.end = 5400 * SECOND;
     let load = Load::random(1 + random.below(3) as usize, 10, 0.05, seed);
-    if std::env::var("DUMP").is_ok() {
-        eprintln!("{rules} {peers} {:?} {:?}", swarm.routing, swarm.trouble);
-    }
     let outcome = simulate_space(&swarm, &load);
     (load, outcome)
 }

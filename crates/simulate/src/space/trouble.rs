@@ -19,6 +19,8 @@ pub struct Trouble {
     pub late: (u64, Micros),
     /// So many peers of a thousand stand still each minute, for up to this time.
     pub pauses: (f64, Micros),
+    /// So often of a thousand times somebody wants what a task has given, nobody has it any more.
+    pub lost: u64,
     /// Nothing goes wrong any more after this time.
     pub until: Option<Micros>,
 }

@@ -5,10 +5,10 @@ use super::outcome::SpaceOutcome;
 use super::swarm::{Known, Routing, Swarm, resource};
 use crate::random::Random;
 use catena_space::id::{Id, Peer};
-use catena_space::molecule::{Body, Ending, Matter, State};
+use catena_space::molecule::{Body, Ending, Kind, Matter, Name, State};
 use catena_space::register::Saved;
 use catena_space::route::{Contact, Effects, FullView, Ring, Route};
-use catena_space::time::{Micros, SECOND};
+use catena_space::time::{MILLI, Micros, SECOND};
 use catena_space::{Message, Node, Note, Output};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -25,6 +25,10 @@ enum Event {
     Ends(u32, u32),
     /// A workflow enters.
     Enters(u32),
+    /// A peer misses what a source of a task has given: in which slot it is described.
+    Misses(u32, u32),
+    /// A peer has what came of a workflow.
+    Takes(u32, u32),
     /// A peer dies, or stands still.
     Dies,
     Pauses,
@@ -83,6 +87,8 @@ struct World<'a> {
     /// What each peer executes.
     running: BTreeMap<(u32, Id), (u32, Micros)>,
     ends: Vec<(Id, u32)>,
+    /// Tasks whose sources' data nobody has.
+    misses: Vec<(Id, u32, Name)>,
     ready: HashMap<Id, Micros>,
     commits: HashMap<Id, u32>,
     workflows: HashMap<Id, usize>,
@@ -132,6 +138,7 @@ impl<'a> World<'a> {
             cut: false,
             running: BTreeMap::new(),
             ends: Vec::new(),
+            misses: Vec::new(),
             ready: HashMap::new(),
             commits: HashMap::new(),
             workflows: HashMap::new(),
@@ -235,8 +242,16 @@ impl<'a> World<'a> {
     fn done(&mut self, place: u32, me: Peer, output: Output) {
         match output {
             Output::Send(to, message) => self.send(me, to, message),
-            Output::Start { task, epoch, body, .. } => {
+            Output::Start { task, epoch, body, inputs } => {
                 let Matter::Task(order) = &body.matter else { return };
+                let of_tasks: Vec<Name> =
+                    inputs.iter().map(|(name, _)| *name).filter(|name| name.kind == Kind::Task).collect();
+                if !of_tasks.is_empty() && self.loses() {
+                    let source = of_tasks[self.random.below(of_tasks.len() as u64) as usize];
+                    self.misses.push((task, epoch, source));
+                    let slot = self.misses.len() as u32 - 1;
+                    return self.after(MILLI, Event::Misses(place, slot));
+                }
                 let number = |at: usize| {
                     u32::from_le_bytes(order.payload[at..at + 4].try_into().expect("eight bytes"))
                 };
@@ -266,7 +281,15 @@ impl<'a> World<'a> {
                     None => drop(disk.remove(&id)),
                 }
             }
-            Output::Entered(_) | Output::Progress { .. } | Output::Over { .. } | Output::Met(_) => {}
+            Output::Over { workflow, .. } => {
+                let number = self.workflows[&workflow] as u32;
+                self.after(0, Event::Takes(place, number));
+            }
+            Output::Entered(_)
+            | Output::Progress { .. }
+            | Output::Unheard(_)
+            | Output::Gone(_)
+            | Output::Met(_) => {}
             Output::Note(note) => self.note(place, note),
         }
     }
@@ -290,6 +313,12 @@ impl<'a> World<'a> {
                     }
                     // Whoever takes over says it again.
                     Some(before) => self.out.twice += u64::from(before != epoch),
+                }
+            }
+            Note::Again(task) => {
+                if self.commits.remove(&task).is_some() {
+                    self.out.committed -= 1;
+                    self.out.again += 1;
                 }
             }
             Note::Wasted(..) => self.out.wasted += 1,
@@ -321,7 +350,7 @@ impl<'a> World<'a> {
             self.out.received[place as usize] += 1;
         }
         let trouble = &self.swarm.trouble;
-        let calm = trouble.until.is_some_and(|until| self.now >= until);
+        let calm = self.is_calm();
         if !calm && trouble.loss > 0 && self.random.below(1000) < trouble.loss {
             return;
         }
@@ -365,7 +394,9 @@ impl<'a> World<'a> {
                 self.mail[slot as usize].as_ref().map_or(0, |(f, t, _)| f.0 ^ u64::from(*t))
             }
             Event::Wakes(place) => u64::from(place) << 8 | 1,
-            Event::Ends(place, slot) => u64::from(place) << 32 | u64::from(slot),
+            Event::Ends(place, slot) | Event::Takes(place, slot) | Event::Misses(place, slot) => {
+                u64::from(place) << 32 | u64::from(slot)
+            }
             Event::Enters(number) | Event::Comes(number) | Event::Joins(number) => u64::from(number) << 8 | 2,
             Event::Dies | Event::Pauses | Event::Cuts | Event::Mends => 3,
         };
@@ -411,6 +442,12 @@ impl<'a> World<'a> {
                 self.at(place, |node, now, _| node.finished(now, task, epoch, ending));
                 self.offer(place);
             }
+            Event::Misses(place, slot) => {
+                let (task, epoch, source) = self.misses[slot as usize];
+                self.at(place, |node, now, _| node.lost(now, task, epoch, source));
+                self.offer(place);
+            }
+            Event::Takes(place, number) => self.takes(place, number),
             Event::Enters(number) => self.enters(number),
             Event::Dies => {
                 // Who gives a workflow in gives it in again elsewhere if it is not told that it is in.
@@ -455,6 +492,28 @@ impl<'a> World<'a> {
         let place = self.anybody();
         let id = workflow_id(self.swarm.seed, number as usize);
         self.at(place, |node, now, _| node.submit(now, id, number.to_le_bytes().into()));
+    }
+
+    /// What came of a workflow is fetched, unless the data of a task are lost.
+    fn takes(&mut self, place: u32, number: u32) {
+        let id = workflow_id(self.swarm.seed, number as usize);
+        let tasks = self.load.workflows[number as usize].tasks.len() as u64;
+        if self.loses() {
+            let task = Name::task(1 + self.random.below(tasks) as u32);
+            self.at(place, |node, now, _| node.lacking(now, id, task));
+        } else {
+            self.at(place, |node, now, _| node.taken(now, id));
+        }
+    }
+
+    /// Whether data that are needed now are lost.
+    fn loses(&mut self) -> bool {
+        let lost = self.swarm.trouble.lost;
+        !self.is_calm() && lost > 0 && self.random.below(1000) < lost
+    }
+
+    fn is_calm(&self) -> bool {
+        self.swarm.trouble.until.is_some_and(|until| self.now >= until)
     }
 
     fn kill(&mut self, place: u32) {

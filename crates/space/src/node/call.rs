@@ -53,6 +53,8 @@ pub(super) enum Purpose {
     Remake,
     /// What came of a workflow.
     Result(Id),
+    /// Whether a workflow is still there, for who has something that belongs to it.
+    Exists(Id),
     /// How far a workflow is.
     Progress(Id),
     /// Whether a workflow is still there, for what is over.
@@ -83,7 +85,7 @@ impl Purpose {
             Self::Route(_) | Self::Rehome(_) | Self::Progress(_) => 2,
             Self::Deploy(..) | Self::Volunteer(_) | Self::Certify(..) => 3,
             Self::Create(..) | Self::Homes(..) => 12,
-            Self::Index(_) | Self::Tidy(_) => 6,
+            Self::Index(_) | Self::Tidy(_) | Self::Exists(_) => 6,
             _ => u32::MAX,
         }
     }
@@ -188,10 +190,10 @@ impl Node {
             (Purpose::Create(id, name), _) => self.created(now, id, name),
             (Purpose::Enter(id), Reply::Found(homes)) => self.enter(now, id, homes),
             (Purpose::Enter(id), _) => self.entered(id),
-            (Purpose::Progress(workflow), Reply::Progress(done, known)) => {
-                self.out.push(Output::Progress { workflow, done, known });
+            (Purpose::Progress(workflow), Reply::Progress(done, known, blocked)) => {
+                self.out.push(Output::Progress { workflow, done, known, blocked });
             }
-            (Purpose::Tidy(id), Reply::Gone) => self.forget(now, id),
+            (Purpose::Exists(workflow), Reply::Gone) => self.out.push(Output::Gone(workflow)),
             (Purpose::Deploy(id, epoch), what) => {
                 self.deploy_answered(now, id, epoch, matches!(what, Reply::Yes));
             }
@@ -201,7 +203,9 @@ impl Node {
             (Purpose::Finish(id, epoch), what) => {
                 self.finished_there(now, id, epoch, matches!(what, Reply::Yes));
             }
-            (Purpose::Result(id), _) => self.result_taken(now, id),
+            (Purpose::Result(id), Reply::Lacks(name)) => self.result_lacks(now, id, name),
+            // Who gave it in has it, or nobody needs it.
+            (Purpose::Tidy(id), Reply::Gone) | (Purpose::Result(id), _) => self.forget(now, id),
             (Purpose::Certify(id, epoch), what) => {
                 self.certified(now, id, epoch, matches!(what, Reply::Yes));
             }
@@ -217,6 +221,8 @@ impl Node {
             Purpose::Volunteer(id) => self.volunteered(now, id, false),
             Purpose::Homes(id, _) | Purpose::Create(id, _) => self.apart_failed(now, id),
             Purpose::Certify(id, epoch) => self.certified(now, id, epoch, false),
+            Purpose::Progress(workflow) => self.out.push(Output::Unheard(workflow)),
+            Purpose::Exists(workflow) => self.out.push(Output::Gone(workflow)),
             _ => {}
         }
     }

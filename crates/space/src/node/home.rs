@@ -29,8 +29,8 @@ pub(super) struct Home {
     pub(super) chosen: Option<Peer>,
     /// A resource that has offered itself and waits for an answer.
     volunteer: Option<(Peer, u64)>,
-    /// The resource is being told.
-    deploying: bool,
+    /// The resource is being told, with which lease.
+    deploying: Option<u32>,
     /// Until when the lease runs.
     until: Micros,
     /// A result that waits to be agreed on, and who is told then.
@@ -41,6 +41,8 @@ pub(super) struct Home {
     lacking: BTreeSet<Name>,
     /// It has to be made again itself.
     again: bool,
+    /// Who else wants to know when it is.
+    askers: Vec<Ref>,
     /// Those who wait for it are being told that it is over.
     delivering: bool,
     /// How many who look after its executor say that it is gone.
@@ -101,12 +103,13 @@ impl Node {
                 search: None,
                 chosen: None,
                 volunteer: None,
-                deploying: false,
+                deploying: None,
                 until: 0,
                 finish: None,
                 begin: None,
                 lacking: BTreeSet::new(),
                 again: false,
+                askers: Vec::new(),
                 delivering: false,
                 certificates: 0,
                 last: 0,
@@ -119,6 +122,8 @@ impl Node {
         }
         if is_new && !self.registers.is_first(id) {
             match &state.phase {
+                // Whoever led before may not have said so.
+                Phase::Waiting if state.epoch > 0 => self.note(Note::Again(id)),
                 Phase::Leased(holder) | Phase::Begun(holder) => {
                     // Whoever executes it has to know whom to tell.
                     let homes = self.homes_now(id);
@@ -169,7 +174,9 @@ impl Node {
         };
         let apart = matches!(state.phase, Phase::Apart(_));
         let (body, waits) = (body.clone(), over(state).is_none() && !apart);
-        if waits {
+        if self.homes.get(&id).is_some_and(|home| !home.lacking.is_empty()) {
+            self.ask_to_remake(now, id);
+        } else if waits {
             let parent = body.parent.map(|(parent, _)| parent.name);
             let wanted: Vec<Name> =
                 if body.sources.is_empty() { parent.into_iter().collect() } else { body.sources.clone() };
@@ -187,7 +194,9 @@ impl Node {
     /// Somebody wants to be told if a molecule is over, or if what it was taken apart into may begin.
     pub(super) fn is_over(&mut self, now: Micros, from: (Peer, u64), id: Id, who: Ref) {
         let Some((body, state, _)) = self.registers.leading(id) else { return };
-        let (name, ending) = (body.name, over(state));
+        // Parts of a try that was not the one have nobody who tells them to begin.
+        let waits = body.targets.iter().any(|target| target.id == who.id);
+        let (name, ending) = (body.name, over(state).filter(|_| waits));
         let child = matches!(&state.phase, Phase::Apart(batches) if batches.iter().any(|b| {
             id.child(b.attempt, who.name.code()) == who.id
         }));
@@ -232,9 +241,6 @@ impl Node {
         if let Phase::Done(ending) = &state.phase {
             if home.again {
                 if can_change {
-                    home.again = false;
-                    home.delivering = false;
-                    home.until = now;
                     self.propose(now, id, State { epoch: state.epoch, phase: Phase::Waiting });
                 }
                 return;
@@ -267,7 +273,7 @@ impl Node {
         let looks = match state.phase {
             Phase::Waiting => true,
             // Whoever has it is not heard of any more.
-            Phase::Leased(_) => !home.deploying && home.until <= now && !is_exclusive(&body),
+            Phase::Leased(_) => home.deploying.is_none() && home.until <= now && !is_exclusive(&body),
             _ => false,
         };
         if !looks || home.search.is_some() || !home.lacking.is_empty() {
@@ -309,7 +315,7 @@ impl Node {
         match &state.phase {
             Phase::Leased(holder) if home.chosen == Some(*holder) => {
                 home.chosen = None;
-                home.deploying = true;
+                home.deploying = Some(state.epoch);
                 home.certificates = 0;
                 // What it is told to execute is its answer.
                 home.volunteer = None;
@@ -325,6 +331,10 @@ impl Node {
                 if let Some((_, from)) = home.begin.take() {
                     self.reply(from, Reply::Yes);
                 }
+            }
+            Phase::Waiting if home.again => {
+                (home.again, home.delivering, home.until) = (false, false, now);
+                self.note(Note::Again(id));
             }
             Phase::Done(_) => {
                 if let Some((_, _, from)) = home.finish.take() {
@@ -359,7 +369,7 @@ impl Node {
             home.volunteer = Some(from);
             return;
         }
-        let open = home.chosen.is_none() && !home.deploying && home.finish.is_none();
+        let open = home.chosen.is_none() && home.deploying.is_none() && home.finish.is_none();
         let wants = waits || (matches!(state.phase, Phase::Leased(_)) && home.until <= now);
         let suits = home.query.as_ref().is_some_and(|q| self.chemistry.accepts(q, offer));
         if !(open && wants && suits) {
@@ -375,13 +385,9 @@ impl Node {
 
     /// A resource was told to execute a task.
     pub(super) fn deploy_answered(&mut self, now: Micros, id: Id, epoch: u32, yes: bool) {
-        let Some((_, state, _)) = self.registers.leading(id) else { return };
-        let current = state.epoch == epoch;
-        let Some(home) = self.homes.get_mut(&id) else { return };
-        if !current || !home.deploying {
-            return;
-        }
-        home.deploying = false;
+        // Also while its homes are changing: nobody will say it again.
+        let Some(home) = self.homes.get_mut(&id).filter(|h| h.deploying == Some(epoch)) else { return };
+        home.deploying = None;
         if yes {
             self.extend_lease(now, id);
         } else {
@@ -420,7 +426,7 @@ impl Node {
 
     pub(super) fn lease_ends(&mut self, now: Micros, id: Id) {
         let Some(home) = self.homes.get(&id) else { return };
-        if home.until > now || home.deploying {
+        if home.until > now || home.deploying.is_some() {
             return;
         }
         let Some((body, state, _)) = self.registers.leading(id) else { return };
@@ -540,25 +546,78 @@ impl Node {
         let Some((body, state, _)) = self.registers.leading(id) else { return };
         let held =
             state.epoch == epoch && matches!(state.phase, Phase::Leased(p) | Phase::Begun(p) if p == from.0);
-        let (body, me) = (body.clone(), Ref { id, name: body.name, homes: self.homes_now(id) });
+        let body = body.clone();
         self.reply(from, Reply::Yes);
-        let (Some(home), Some((parent, attempt)), true) = (self.homes.get_mut(&id), body.parent, held) else {
+        if !held {
             return;
-        };
+        }
+        if source == Name::WORKFLOW {
+            let why = "nobody has a file that came with the workflow; the peer where it was given in has to come back";
+            self.tell_blocked(&body, why.to_owned());
+        }
+        let Some(home) = self.homes.get_mut(&id) else { return };
         home.lacking.insert(source);
         home.until = now;
-        let source =
-            Ref { id: parent.id.child(attempt, source.code()), name: source, homes: Group::default() };
-        self.call(now, To::Molecule(source), Purpose::Remake, Request::Remake(me));
+        if source != Name::WORKFLOW {
+            self.ask_to_remake(now, id);
+        }
+        self.poll_later(now, id, 0);
+    }
+
+    /// Sources whose data nobody has have to be made again. The workflow knows where they are.
+    fn ask_to_remake(&mut self, now: Micros, id: Id) {
+        let Some((body, _, _)) = self.registers.leading(id) else { return };
+        let (body, me) = (body.clone(), Ref { id, name: body.name, homes: self.homes_now(id) });
+        let Some(home) = self.homes.get_mut(&id) else { return };
+        if home.lacking.remove(&Name::WORKFLOW) {
+            // What came with the workflow cannot be made again, but whoever has it may have come back.
+            self.advance(now, id);
+        }
+        let Some(home) = self.homes.get(&id) else { return };
+        let had = |name: &Name| home.inputs.get(name).map(|e| Id::of(&e.matter));
+        let lacking: Vec<_> = home.lacking.iter().map(|name| (*name, had(name))).collect();
+        for (name, had) in lacking {
+            let what = Request::Remake(name, had, me);
+            self.call(now, To::Molecule(body.workflow), Purpose::Remake, what);
+        }
     }
 
     /// Nobody has what a task has given, and somebody needs it.
-    pub(super) fn remake(&mut self, now: Micros, from: (Peer, u64), id: Id, who: Ref) {
+    pub(super) fn remake(
+        &mut self,
+        now: Micros,
+        from: (Peer, u64),
+        id: Id,
+        name: Name,
+        had: Option<Id>,
+        who: Ref,
+    ) {
         let Some((body, state, _)) = self.registers.leading(id) else { return };
-        let (body, over) = (body.clone(), over(state).is_some());
+        let (body, ending) = (body.clone(), over(state));
         self.reply(from, Reply::Yes);
-        let waits = body.targets.iter().any(|t| t.id == who.id);
-        let Some(home) = self.homes.get_mut(&id).filter(|_| over && waits) else { return };
+        if body.name != name {
+            self.remake_part(now, id, name, had, who);
+            return;
+        }
+        if is_exclusive(&body) {
+            let why = "nobody has what it has written any more; it must not be started twice".to_owned();
+            return self.tell_blocked(&body, why);
+        }
+        let Some(home) = self.homes.get_mut(&id) else { return };
+        if let Some(ending) = &ending
+            && had.is_some_and(|had| Id::of(&ending.matter) != had)
+        {
+            // It has been made again already.
+            let what = Request::Done(name, ending.clone());
+            self.call(now, To::Molecule(who), Purpose::Deliver, what);
+            return;
+        }
+        if !body.targets.iter().chain(&home.askers).any(|known| known.id == who.id) {
+            home.askers.push(who);
+        }
+        if ending.is_none() {
+            return;
+        }
         home.again = true;
         // Whoever took over has not needed to know what its sources have given.
         self.ask_sources(now, id, &body);
@@ -575,9 +634,10 @@ impl Node {
         if !first {
             return;
         }
-        let all = &body.targets;
+        let askers = self.homes.get_mut(&id).map(|home| std::mem::take(&mut home.askers)).unwrap_or_default();
+        let all = body.targets.iter().copied().chain(askers);
         // Nobody goes on after a failure; the workflow has to know at once.
-        let targets: Vec<Ref> = if ending.good { all.clone() } else { vec![body.workflow] };
+        let targets: Vec<Ref> = if ending.good { all.collect() } else { vec![body.workflow] };
         for target in targets {
             if target.id != id {
                 let what = Request::Done(body.name, ending.clone());
@@ -599,7 +659,13 @@ impl Node {
 
     /// A molecule is not needed any more.
     pub(super) fn forget(&mut self, now: Micros, id: Id) {
-        let Some((_, state, _)) = self.registers.leading(id) else { return };
+        let Some((_, state, _)) = self.registers.leading(id) else {
+            if let Some(parcel) = self.parcels.get_mut(&id) {
+                // Its homes are changing: it is found out again when they have.
+                parcel.delivering = false;
+            }
+            return;
+        };
         if let Phase::Leased(holder) | Phase::Begun(holder) = state.phase {
             let epoch = state.epoch;
             self.send(holder, Message::Fenced { task: id, epoch });
@@ -616,6 +682,10 @@ impl Node {
         let body = body.clone();
         let others = self.homes_now(id).peers().len();
         let why = format!("less than two of its {others} homes answer; what it is now cannot be known");
+        if body.name.kind == Kind::Workflow {
+            // Whoever leads it does not, and so nobody else would say it.
+            return self.note(Note::Blocked(id, body.name, why));
+        }
         self.tell_blocked(&body, why);
     }
 

@@ -127,14 +127,20 @@ pub enum Output {
         done: u32,
         /// Of so many that are known.
         known: u32,
+        /// What cannot go on, and why.
+        blocked: Vec<(Name, String)>,
     },
-    /// A workflow that was given in here is over.
+    /// Nobody answers for a workflow, although somebody here wanted to know how far it is.
+    Unheard(Id),
+    /// A workflow that was given in here is over. It is remembered among peers until [`taken`](Node::taken) is called.
     Over {
         /// Which one.
         workflow: Id,
         /// What came of it.
         ending: Arc<Ending>,
     },
+    /// Nobody knows of a workflow any more, although it was asked whether [it is still there](Node::ask_exists).
+    Gone(Id),
     /// It is known how to reach a peer.
     Met(Contact),
     /// Something happened that is worth knowing.
@@ -150,6 +156,8 @@ pub enum Note {
     Leased(Id, u32, Peer),
     /// A task is done: with which lease, and which was the last one given.
     Committed(Id, u32, u32),
+    /// What a task has given is lost: it will be done once more.
+    Again(Id),
     /// What was executed here counts for nothing.
     Wasted(Id, u32),
     /// A workflow cannot go on with a part of it.
@@ -581,7 +589,7 @@ impl Node {
             Request::Begin(epoch) => self.begin(now, from, id, epoch),
             Request::Finish(epoch, ending) => self.finish(now, from, id, epoch, ending),
             Request::Lost(epoch, source) => self.lacks(now, from, id, epoch, source),
-            Request::Remake(who) => self.remake(now, from, id, who),
+            Request::Remake(name, had, who) => self.remake(now, from, id, name, had, who),
             Request::Exists => self.reply(from, Reply::Yes),
             Request::Progress => self.tell_progress(from, id),
             _ => {}

@@ -24,6 +24,8 @@ pub(super) struct Parcel {
     pub(super) inputs: BTreeMap<Name, Arc<Ending>>,
     /// Parts that exist: where they are, and at which try they were made.
     parts: BTreeMap<Name, (Ref, u32)>,
+    /// Which of them has a task that is none of them.
+    holds: BTreeMap<Name, Name>,
     /// Parts whose end it waits for.
     awaited: BTreeSet<Name>,
     /// What tasks are, by number.
@@ -40,8 +42,27 @@ pub(super) struct Parcel {
     news: VecDeque<Name>,
     batches: Vec<Batch>,
     failed: Option<Arc<Ending>>,
+    /// What cannot go on, and why.
+    blocked: BTreeMap<Name, String>,
+    /// Those who wait for it, or have given it in, are being told that it is over.
     pub(super) delivering: bool,
     begun: bool,
+}
+
+impl Parcel {
+    /// What came of a level: if the workflow wants to know, of each of its tasks.
+    fn ending(&self, reports: bool) -> Ending {
+        let tasks = self.inputs.iter().filter(|(name, _)| reports && name.kind == Kind::Task);
+        let tasks: Vec<(Name, &Ending)> = tasks.map(|(name, ending)| (*name, &**ending)).collect();
+        let matter = postcard::to_allocvec(&tasks).unwrap_or_default();
+        Ending { good: true, matter: matter.into() }
+    }
+}
+
+/// What came of the tasks of a level.
+fn read_endings(level: &Ending) -> Vec<(Name, Arc<Ending>)> {
+    let tasks: Vec<(Name, Ending)> = postcard::from_bytes(&level.matter).unwrap_or_default();
+    tasks.into_iter().map(|(name, ending)| (name, Arc::new(ending))).collect()
 }
 
 struct Birth {
@@ -67,6 +88,7 @@ impl Node {
             weaver: None,
             inputs: BTreeMap::new(),
             parts: BTreeMap::new(),
+            holds: BTreeMap::new(),
             awaited: BTreeSet::new(),
             orders: BTreeMap::new(),
             birth: None,
@@ -76,6 +98,7 @@ impl Node {
             news: VecDeque::new(),
             batches: Vec::new(),
             failed: None,
+            blocked: BTreeMap::new(),
             delivering: false,
             begun: false,
         };
@@ -143,8 +166,15 @@ impl Node {
             return self.propose(now, id, state);
         }
         if parcel.awaited.is_empty() && parcel.replay.is_empty() {
-            let good = || Ending { good: true, matter: [].into() };
-            let ending = Arc::new(parcel.weaver.as_ref().map_or_else(good, |w| w.ending()));
+            let ending = match &parcel.weaver {
+                Some(weaver) => weaver.ending(),
+                None => parcel.ending(body.reports),
+            };
+            let ending = Arc::new(ending);
+            if body.name.kind == Kind::Workflow && ending.good {
+                // As long as nobody has what came of it, a part may have to be made again.
+                return self.give_result(now, id, &body, ending);
+            }
             let state = State { epoch: state.epoch, phase: Phase::Done(ending) };
             self.propose(now, id, state);
         }
@@ -248,9 +278,6 @@ impl Node {
             if is_last || (wants_all && me.id == body.workflow.id) {
                 targets.push(me);
             }
-            if wants_all && part.name.kind == Kind::Task && me.id != body.workflow.id {
-                targets.push(body.workflow);
-            }
             let order = |number: &u32| parcel.orders.get(number).cloned();
             let matter = match part.name.kind {
                 Kind::Task => match order(&part.name.number) {
@@ -336,9 +363,10 @@ impl Node {
             if (all || !waited.contains(&part.name)) && !known {
                 parcel.awaited.insert(part.name);
             }
+            let inside = || part.holds.iter().map(|n| Name::task(*n));
+            parcel.holds.extend(inside().map(|task| (task, part.name)));
             if all {
-                let inside = part.holds.iter().map(|n| Name::task(*n));
-                parcel.awaited.extend(inside.filter(|n| !parcel.inputs.contains_key(n)));
+                parcel.awaited.extend(inside().filter(|n| !parcel.inputs.contains_key(n)));
             }
             if part.sources.is_empty() {
                 first.push(me);
@@ -410,6 +438,13 @@ impl Node {
             parcel.failed.get_or_insert(ending);
             return self.advance_parcel(now, id);
         }
+        if name.kind == Kind::Level && parcel.weaver.is_some() {
+            for (task, ending) in read_endings(&ending) {
+                self.part_done(now, id, task, ending);
+            }
+        }
+        let Some(parcel) = self.parcels.get_mut(&id) else { return };
+        parcel.blocked.remove(&name);
         if let Some(old) = parcel.inputs.insert(name, ending.clone()) {
             if old != ending
                 && let Some(weaver) = &mut parcel.weaver
@@ -418,6 +453,9 @@ impl Node {
             {
                 // It was made again, and can be had elsewhere now.
                 let _ = weaver.done(name.number, &ending);
+            }
+            if parcel.awaited.remove(&name) {
+                self.advance_parcel(now, id);
             }
             return;
         }
@@ -484,22 +522,40 @@ impl Node {
     }
 
     fn parcel_over(&mut self, now: Micros, id: Id, body: &Arc<Body>, ending: Arc<Ending>) {
-        let Matter::Workflow(_, entry) = body.matter else {
+        if body.name.kind != Kind::Workflow {
             return self.deliver(now, id, body, ending);
-        };
+        }
+        self.forget_parts(id);
+        self.give_result(now, id, body, ending);
+    }
+
+    /// Gives what came of a workflow to who has given it in. If that is away, it waits for its return.
+    fn give_result(&mut self, now: Micros, id: Id, body: &Body, ending: Arc<Ending>) {
+        let Matter::Workflow(_, entry) = body.matter else { return };
         let Some(parcel) = self.parcels.get_mut(&id) else { return };
         if !std::mem::replace(&mut parcel.delivering, true) {
             self.note(Note::Over(id, ending.good));
-            self.call(now, To::Peer(entry), Purpose::Result(id), Request::Result(id, ending.clone()));
-            if !ending.good {
-                self.forget_parts(id);
-            }
+            self.call(now, To::Peer(entry), Purpose::Result(id), Request::Result(id, ending));
         }
     }
 
-    /// Whoever gave the workflow in knows what came of it: nobody needs it any more.
-    pub(super) fn result_taken(&mut self, now: Micros, id: Id) {
-        self.forget(now, id);
+    /// Nobody has what a part of a workflow that is over has given.
+    pub(super) fn result_lacks(&mut self, now: Micros, id: Id, name: Name) {
+        let me = Ref { id, name: Name::WORKFLOW, homes: self.homes_now(id) };
+        let Some(parcel) = self.parcels.get_mut(&id) else { return };
+        parcel.delivering = false;
+        parcel.awaited.insert(name);
+        let had = parcel.inputs.get(&name).map(|e| Id::of(&e.matter));
+        self.call(now, To::Molecule(me), Purpose::Remake, Request::Remake(name, had, me));
+    }
+
+    /// Passes on to a part that it has to be made again.
+    pub(super) fn remake_part(&mut self, now: Micros, id: Id, name: Name, had: Option<Id>, who: Ref) -> bool {
+        let Some(parcel) = self.parcels.get(&id) else { return false };
+        let holder = parcel.holds.get(&name).unwrap_or(&name);
+        let Some((part, _)) = parcel.parts.get(holder) else { return false };
+        self.call(now, To::Molecule(*part), Purpose::Remake, Request::Remake(name, had, who));
+        true
     }
 
     /// Parts are not needed any more.
@@ -515,12 +571,16 @@ impl Node {
     pub(super) fn tell_progress(&mut self, from: (Peer, u64), id: Id) {
         if let Some(parcel) = self.parcels.get(&id) {
             let done = parcel.inputs.keys().filter(|n| n.kind == Kind::Task).count();
-            self.reply(from, Reply::Progress(done as u32, parcel.orders.len() as u32));
+            let blocked = parcel.blocked.iter().map(|(name, why)| (*name, why.clone())).collect();
+            self.reply(from, Reply::Progress(done as u32, parcel.orders.len() as u32, blocked));
         }
     }
 
     /// A part of a workflow cannot go on.
     pub(super) fn blocked(&mut self, id: Id, name: Name, why: String) {
+        if let Some(parcel) = self.parcels.get_mut(&id) {
+            parcel.blocked.insert(name, why.clone());
+        }
         self.note(Note::Blocked(id, name, why));
     }
 }

@@ -1,8 +1,8 @@
 //! A home that leads, or wants to.
 
 use super::{
-    Ballot, Copy, Effects, Event, Held, Message, PATIENCE, RESEND, Register, Registers, Role, SLOWEST, What,
-    YOUNG,
+    Ballot, Copy, Effects, Event, Held, Led, Message, PATIENCE, RESEND, Register, Registers, Role, SLOWEST,
+    What, YIELD, YOUNG,
 };
 use crate::id::{Group, Id, Peer};
 use crate::time::Micros;
@@ -46,6 +46,7 @@ impl<B, S: Clone> Registers<B, S> {
         let ballot = register.promised.after(me);
         register.promised = ballot;
         self.unsaved.insert(id);
+        register.was_led_by(me);
         let best = Some(register.holds());
         register.role = Role::Asks { ballot, promises: 1 << place, best, alike: true, tries: 0 };
         self.ask(now, id, 0, out);
@@ -107,18 +108,23 @@ impl<B, S: Clone> Registers<B, S> {
         up: &dyn Fn(Peer) -> bool,
         out: &mut Effects<B, S>,
     ) {
-        let Some(register) = self.held.get(&id) else { return };
+        let leader = self.leader(id);
+        let Some(register) = self.held.get_mut(&id) else { return };
         let group = register.group;
         let first = group.peers().iter().copied().find(|p| *p == self.me || up(*p));
         match register.role {
             Role::Follows => {
-                let leader = self.leader(id);
                 let led = leader.is_some_and(|l| group.has(l) && l != self.me && up(l));
+                // Who should lead may not know that it is a home.
+                let unled = if led { None } else { Some(register.unled.unwrap_or(now)) };
+                register.unled = unled;
+                let place = group.place(self.me).unwrap_or_default() as Micros;
+                let waited = unled.is_some_and(|since| now.saturating_sub(since) > YIELD * place);
                 // Who has agreed on other homes and hears nothing more has missed that it is none.
                 let missed = register.next.is_some() && now.saturating_sub(register.since) > YOUNG;
                 // Who was started again has led and does no more, and nobody else knows.
                 let forgot = leader == Some(self.me);
-                if !led && first == Some(self.me) || missed || forgot {
+                if !led && (first == Some(self.me) || waited) || missed || forgot {
                     self.take_over(now, id, out);
                 }
             }
@@ -215,11 +221,14 @@ impl<B, S: Clone> Registers<B, S> {
         id: Id,
         view: u32,
         mine: Ballot,
-        held: Held<S>,
+        (held, first): (Held<S>, bool),
         out: &mut Effects<B, S>,
     ) {
         let Some(register) = self.held.get_mut(&id) else { return };
         let at = register.view;
+        if !first {
+            register.led = Led::Often;
+        }
         match (&mut register.role, register.next) {
             (Role::Asks { ballot, promises, best, alike, .. }, _) if *ballot == mine && at == view => {
                 let Some(place) = register.group.place(from) else { return };

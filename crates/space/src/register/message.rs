@@ -77,6 +77,8 @@ pub enum What<B, S> {
         ballot: Ballot,
         /// What was accepted here.
         held: Box<Held<S>>,
+        /// Nobody else was promised anything here.
+        first: bool,
     },
     /// It changes.
     Accept {

@@ -32,6 +32,8 @@ use std::sync::Arc;
 const RESEND: Micros = SECOND;
 /// After so many times without a majority whoever uses the register is told.
 const PATIENCE: u32 = 8;
+/// So long a home waits for each one before it that should lead and does not.
+const YIELD: Micros = 20 * SECOND;
 /// Not more often than this, however long it takes.
 const SLOWEST: Micros = 30 * SECOND;
 /// So long after the beginning of a view a home may join that has not been told of it.
@@ -117,8 +119,19 @@ struct Register<B, S> {
     before: Option<S>,
     next: Option<Group>,
     role: Role<S>,
+    /// Since when nobody is known to lead.
+    unled: Option<Micros>,
+    led: Led,
     /// When it is looked at again.
     due: Option<Micros>,
+}
+
+/// Who has led a register or wanted to, as far as is known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Led {
+    Never,
+    By(Peer),
+    Often,
 }
 
 #[derive(Debug)]
@@ -177,6 +190,7 @@ impl<B, S: Clone> Registers<B, S> {
                     (register.promised, register.accepted, register.next) = (promised, accepted, next);
                     // The view is not young: others may have forgotten.
                     register.since = 0;
+                    register.led = Led::Often;
                 }
             }
             Saved::Gone(view, group) => self.leave(now, id, view, group),
@@ -240,7 +254,7 @@ impl<B, S: Clone> Registers<B, S> {
 
     /// Whether nobody has led a register before this peer.
     pub fn is_first(&self, id: Id) -> bool {
-        self.held.get(&id).is_some_and(|r| r.view == 1 && r.promised.round <= 1)
+        self.held.get(&id).is_some_and(|r| r.view == 1 && r.led == Led::By(self.me))
     }
 
     /// Where a register that was here has gone; an empty group: it is over.

@@ -1,6 +1,6 @@
 //! A home that is asked: it promises, accepts or refuses.
 
-use super::{Ballot, Copy, Effects, Event, Held, Message, Register, Registers, Role, What};
+use super::{Ballot, Copy, Effects, Event, Held, Led, Message, Register, Registers, Role, What};
 use crate::id::{Group, Id, Peer};
 use crate::time::Micros;
 use std::sync::Arc;
@@ -19,7 +19,9 @@ impl<B, S: Clone> Registers<B, S> {
                 let answer = self.accept(now, id, view, held, rest, out);
                 out.sent.push((from, Message { id, view, what: answer }));
             }
-            What::Promise { ballot, held } => self.promised(now, from, id, view, ballot, *held, out),
+            What::Promise { ballot, held, first } => {
+                self.promised(now, from, id, view, ballot, (*held, first), out);
+            }
             What::Accepted { ballot, version } => self.accepted(now, from, id, view, ballot, version, out),
             What::Refused { promised } => self.refused(now, id, view, promised, out),
             What::Moved { view: there, group } => self.has_moved(now, id, there, group, out),
@@ -65,6 +67,7 @@ impl<B, S: Clone> Registers<B, S> {
             return What::Refused { promised: register.promised };
         }
         register.promised = ballot;
+        let first = register.was_led_by(ballot.peer);
         self.unsaved.insert(id);
         let held = Box::new(register.holds());
         let group = register.group;
@@ -73,7 +76,7 @@ impl<B, S: Clone> Registers<B, S> {
         if !group.has(ballot.peer) && group.peers().first() == Some(&self.me) {
             self.take_over(now, id, out);
         }
-        What::Promise { ballot, held }
+        What::Promise { ballot, held, first }
     }
 
     /// Becomes a home of a register at a view that is new here.
@@ -96,6 +99,8 @@ impl<B, S: Clone> Registers<B, S> {
             next: None,
             role: Role::Follows,
             due: None,
+            unled: None,
+            led: Led::Never,
         };
         self.held.insert(id, register);
     }
@@ -168,6 +173,16 @@ impl<B, S: Clone> Registers<B, S> {
 }
 
 impl<B, S: Clone> Register<B, S> {
+    /// Notes that a peer wants to lead. Returns whether nobody else has wanted to.
+    pub(super) fn was_led_by(&mut self, peer: Peer) -> bool {
+        self.led = match self.led {
+            Led::Never => Led::By(peer),
+            Led::By(other) if other != peer => Led::Often,
+            led => led,
+        };
+        self.led == Led::By(peer)
+    }
+
     pub(super) fn holds(&self) -> Held<S> {
         Held { accepted: self.accepted, version: self.version, state: self.state.clone(), next: self.next }
     }

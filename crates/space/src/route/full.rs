@@ -3,10 +3,8 @@
 use super::{Effects, Message, Route};
 use crate::id::{Group, Peer, Position};
 use crate::random::Random;
-use crate::time::Micros;
-use foca::{
-    Config, Foca, Identity, NoCustomBroadcast, Notification, PeriodicParams, PostcardCodec, Runtime, Timer,
-};
+use crate::time::{Micros, SECOND};
+use foca::{Config, Foca, Identity, NoCustomBroadcast, Notification, PostcardCodec, Runtime, Timer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::{NonZeroU8, NonZeroUsize};
@@ -60,7 +58,19 @@ pub struct FullView {
     peers: Vec<Peer>,
     timers: BTreeMap<(Micros, u64), Timer<Contact>>,
     serial: u64,
+    /// How everybody can be reached who was there, and since when it is gone.
+    contacts: BTreeMap<Peer, (Contact, Option<Micros>)>,
+    announces: u32,
+    announce_at: Micros,
+    random: Random,
 }
+
+/// Somebody who is gone is told so often that this peer is there, in case that it is not gone at all but was cut off; and
+/// somebody who is there each third time. SWIM's own announcements stop when all peers of one side have taken new
+/// identities at once, as they do when a cut heals: then they talk to identities that nobody has any more.
+const ANNOUNCE: Micros = 10 * SECOND;
+/// Whoever is gone for so long is forgotten.
+const GONE: Micros = 3600 * SECOND;
 
 impl std::fmt::Debug for FullView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -98,10 +108,6 @@ impl Runtime<Contact> for &mut Wishes {
 }
 
 fn settings() -> Config {
-    let often = |seconds, members| PeriodicParams {
-        frequency: Duration::from_secs(seconds),
-        num_members: NonZeroUsize::new(members).expect("not zero"),
-    };
     Config {
         probe_period: Duration::from_millis(1500),
         probe_rtt: Duration::from_millis(500),
@@ -111,8 +117,8 @@ fn settings() -> Config {
         remove_down_after: Some(Duration::from_hours(1)),
         max_packet_size: NonZeroUsize::new(60_000).expect("not zero"),
         notify_down_members: true,
-        periodic_announce: Some(often(30, 1)),
-        periodic_announce_to_down_members: Some(often(10, 1)),
+        periodic_announce: None,
+        periodic_announce_to_down_members: None,
         periodic_gossip: None,
     }
 }
@@ -122,7 +128,17 @@ impl FullView {
     pub fn new(me: Contact, seed: u64) -> Self {
         let peer = me.peer;
         let swim = Foca::new(me, settings(), Random::new(seed ^ peer.0), PostcardCodec);
-        Self { me: peer, swim, peers: vec![peer], timers: BTreeMap::new(), serial: 0 }
+        Self {
+            me: peer,
+            swim,
+            peers: vec![peer],
+            timers: BTreeMap::new(),
+            serial: 0,
+            contacts: BTreeMap::new(),
+            announces: 0,
+            announce_at: Micros::MAX,
+            random: Random::new(seed ^ peer.0.rotate_left(17)),
+        }
     }
 
     /// A peer that has been there for long, among these.
@@ -151,6 +167,11 @@ impl FullView {
                 self.peers.insert(place, contact.peer);
                 out.changed = true;
             }
+            if self.announce_at == Micros::MAX {
+                // Not all at the same time.
+                self.announce_at = now + self.random.below(ANNOUNCE);
+            }
+            self.contacts.insert(contact.peer, (contact.clone(), None));
             out.met.push(contact);
         }
         for peer in wishes.down {
@@ -160,8 +181,31 @@ impl FullView {
                 self.peers.remove(place);
                 out.changed = true;
             }
+            if let Some((_, gone)) = self.contacts.get_mut(&peer) {
+                gone.get_or_insert(now);
+            }
         }
         out.sent.extend(wishes.sent.into_iter().map(|(to, data)| (to, Message::Swim(data))));
+    }
+
+    /// Tells somebody that this peer is there.
+    fn announce(&mut self, now: Micros, out: &mut Effects) {
+        self.announce_at = now + ANNOUNCE;
+        self.announces = self.announces.wrapping_add(1);
+        self.contacts.retain(|_, (_, gone)| gone.is_none_or(|at| now.saturating_sub(at) < GONE));
+        let there = |(_, gone): &(Contact, Option<Micros>)| gone.is_none();
+        let mut chosen = Vec::new();
+        if self.contacts.values().any(|c| !there(c)) {
+            chosen.push(false);
+        }
+        if self.announces.is_multiple_of(3) && self.contacts.values().any(there) {
+            chosen.push(true);
+        }
+        for up in chosen {
+            let those: Vec<&(Contact, _)> = self.contacts.values().filter(|c| there(c) == up).collect();
+            let contact = those[self.random.below(those.len() as u64) as usize].0.clone();
+            self.with(now, out, |swim, wishes| drop(swim.announce(contact, wishes)));
+        }
     }
 
     fn from(&self, at: Position) -> impl Iterator<Item = Peer> {
@@ -221,10 +265,14 @@ impl Route for FullView {
     }
 
     fn wake_at(&self) -> Micros {
-        self.timers.first_key_value().map_or(Micros::MAX, |((at, _), _)| *at)
+        let timer = self.timers.first_key_value().map_or(Micros::MAX, |((at, _), _)| *at);
+        timer.min(self.announce_at)
     }
 
     fn wake(&mut self, now: Micros, out: &mut Effects) {
+        if self.announce_at <= now {
+            self.announce(now, out);
+        }
         // Timers that are set meanwhile have their turn later, however long they are overdue.
         for _ in 0..self.timers.len() {
             let Some(((at, serial), _)) = self.timers.first_key_value() else { return };

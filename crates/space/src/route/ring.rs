@@ -17,6 +17,8 @@ const AFTER: usize = 8;
 const BEFORE: usize = 4;
 /// Neighbours hear from each other so often.
 const BEAT: Micros = 5 * SECOND;
+/// News are passed on at once, but not more often than this: neighbours that disagree would never come to rest.
+const NEWS: Micros = SECOND / 4;
 /// After so long without a sign a neighbour is gone.
 const SILENCE: Micros = 16 * SECOND;
 /// So long nobody is believed who says that somebody is there who was found to be gone.
@@ -50,6 +52,9 @@ pub struct Ring {
     recent: VecDeque<(Peer, Micros)>,
     random: Random,
     beat_at: Micros,
+    /// Before this no news are passed on, and whether there are any.
+    news_at: Micros,
+    news: bool,
     finger_at: Micros,
     finger: usize,
     /// Neighbours came or went lately, so that there may be others who should be neighbours: who comes after this peer is
@@ -73,6 +78,8 @@ impl Ring {
             recent: VecDeque::new(),
             random,
             beat_at,
+            news_at: 0,
+            news: false,
             finger_at,
             finger: 0,
             doubts: 0,
@@ -205,6 +212,17 @@ impl Ring {
     }
 }
 
+impl Ring {
+    /// Tells neighbours what is new, now or soon.
+    fn pass_on(&mut self, now: Micros, out: &mut Effects) {
+        self.news = now < self.news_at;
+        if !self.news {
+            self.news_at = now + NEWS;
+            self.beat_neighbours(out);
+        }
+    }
+}
+
 impl Route for Ring {
     fn next(&self, at: Position) -> Option<Peer> {
         let Some(last) = self.before.first() else {
@@ -308,7 +326,7 @@ impl Route for Ring {
                     out.changed |= self.admit(now, *peer);
                 }
             }
-            self.beat_neighbours(out);
+            self.pass_on(now, out);
         }
         for finger in 0..FINGERS {
             if self.target(finger) == at {
@@ -343,16 +361,20 @@ impl Route for Ring {
             // It takes this peer for a neighbour; it does not know of those between.
             out.sent.push((from, self.beat()));
         } else if changed {
-            self.beat_neighbours(out);
+            self.pass_on(now, out);
         }
         out.changed |= changed;
     }
 
     fn wake_at(&self) -> Micros {
-        self.beat_at.min(self.finger_at)
+        let news_at = if self.news { self.news_at } else { Micros::MAX };
+        self.beat_at.min(self.finger_at).min(news_at)
     }
 
     fn wake(&mut self, now: Micros, out: &mut Effects) {
+        if self.news && self.news_at <= now {
+            self.pass_on(now, out);
+        }
         if self.beat_at <= now {
             // Somebody who could not act for long has not heard of anybody either.
             let late = now.saturating_sub(self.beat_at) > BEAT;
