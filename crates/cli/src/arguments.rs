@@ -419,7 +419,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) dag: DagArgs,
     /// Give the workflow to a group of peers, by way of this one, as HOST:PORT
-    #[arg(long, value_name = "ADDR", conflicts_with_all = ["dry_run", "new"])]
+    #[arg(long, value_name = "ADDR", conflicts_with = "dry_run")]
     pub(crate) peer: Option<String>,
     #[command(flatten)]
     pub(crate) key: KeyArgs,

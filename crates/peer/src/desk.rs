@@ -60,6 +60,10 @@ pub struct Status {
     pub address: String,
     /// The resource it is now, as rules see it; nothing: it has no room.
     pub resource: Option<String>,
+    /// How many processors are free, of how many.
+    pub cpus: (f64, f64),
+    /// What it can do.
+    pub capabilities: Vec<String>,
     /// Tasks it executes.
     pub running: usize,
     /// Molecules it is a home of, and how many of them it leads.

@@ -24,7 +24,7 @@ use catena_rules::Value;
 use catena_server::PublishedResult;
 use catena_space::id::Id;
 use catena_space::molecule::{self, Ending};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -240,9 +240,20 @@ impl Executor {
         offer::resource(me, *speed, (resources, &free), capabilities)
     }
 
+    /// How many processors are free, of how many.
+    pub fn processors(&self) -> (f64, f64) {
+        let cpus = |resources: &Resources| resources.cpus as f64 / 1000.0;
+        (cpus(&self.shared.state().free), cpus(&self.shared.config.resources))
+    }
+
     /// A peer serves what it holds at this address now.
     pub fn know(&self, name: Name, address: DataAddress) {
         self.shared.book.note(name, address);
+    }
+
+    /// Only these peers are there: nobody else need be asked for anything.
+    pub fn set_there(&self, there: &HashSet<Name>) {
+        self.shared.book.set_there(there);
     }
 
     /// How others get what is held here.

@@ -129,6 +129,13 @@ impl Document {
         Ok(Self { run, definition, files, holders, usual: BTreeMap::new() })
     }
 
+    /// The same for the same workflow with the same files, whoever gives it in and when.
+    pub fn fingerprint(&self) -> String {
+        let same = Self { run: 0, holders: Vec::new(), ..self.clone() };
+        let bytes = serde_json::to_vec(&same).unwrap_or_default();
+        blake3::hash(&bytes).to_hex()[..32].to_owned()
+    }
+
     /// Where the run would live, did all machines share one file system.
     pub fn context(&self) -> RunContext {
         let places = Places::new(PathBuf::new(), Storage::Local);

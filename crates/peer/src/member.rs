@@ -433,6 +433,8 @@ impl Member {
                 let known = self.node.route().estimate();
                 if known != self.known {
                     self.known = known;
+                    let there = self.node.route().known();
+                    self.executor.set_there(&there.iter().map(|p| p.to_string().into()).collect());
                     (self.tell)(Told::Peers(known));
                 }
             }
@@ -507,6 +509,8 @@ impl Member {
             identity: self.wire.id().to_string(),
             address: self.wire.listening().first().map(ToString::to_string).unwrap_or_default(),
             resource: self.executor.resource(self.node.me().0).map(|r| r.to_string()),
+            cpus: self.executor.processors(),
+            capabilities: self.config.executor.capabilities.iter().map(ToString::to_string).collect(),
             running: self.node.held().count(),
             molecules: registers.len(),
             leads: registers.ids().filter(|id| registers.leading(*id).is_some()).count(),

@@ -1,7 +1,8 @@
-//! Pictures: graphs of workflows and timelines of runs.
+//! Pictures: graphs of workflows, timelines of runs, rings of peers.
 
 pub(crate) mod graph;
 pub(crate) mod lanes;
 mod layout;
 pub(crate) mod plot;
+pub(crate) mod ring;
 pub(crate) mod timeline;

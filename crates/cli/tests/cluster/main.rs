@@ -4,6 +4,7 @@ mod data;
 mod faults;
 mod fleet;
 mod http;
+mod peers;
 mod reproduce;
 mod work;
 

@@ -112,7 +112,7 @@ fn bring(
             return None;
         }
         let mut supply = item.supply.clone();
-        supply.sources = supply.sources.iter().map(|origin| holders.book.now(origin)).collect();
+        supply.sources = supply.sources.iter().filter_map(|origin| holders.book.now(origin)).collect();
         if is_last {
             // Somebody may have a copy of it.
             supply.sources.extend(holders.others.iter().filter_map(|name| holders.book.find(name)));

@@ -452,13 +452,14 @@ impl<'a> World<'a> {
             Event::Dies => {
                 // Who gives a workflow in gives it in again elsewhere if it is not told that it is in.
                 let entering = |node: &Option<Node>| node.as_ref().is_some_and(Node::is_entering);
-                let mut place = self.anybody();
-                while entering(&self.nodes[place as usize]) {
-                    place = self.anybody();
+                let place = self.anybody();
+                // Somebody has to be left.
+                let others = self.nodes.iter().flatten().count() > 1;
+                if others && !entering(&self.nodes[place as usize]) {
+                    self.kill(place);
+                    let absence = self.swarm.trouble.absence;
+                    self.after(absence + 1, Event::Comes(place));
                 }
-                self.kill(place);
-                let absence = self.swarm.trouble.absence;
-                self.after(absence + 1, Event::Comes(place));
                 self.after_random(self.swarm.trouble.churn, Event::Dies);
             }
             Event::Pauses => {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) struct Holder {
     /// What there is room for, as rules see it.
     pub(super) offer: Option<Value>,
-    note: Option<Published>,
+    pub(super) note: Option<Published>,
     /// A look at the index is under way.
     looking: bool,
     /// A task that this peer has offered itself to: the call, and the task.

@@ -51,7 +51,7 @@ impl Default for Settings {
             shards: 1,
             leaf: 128,
             refresh: 120 * SECOND,
-            again: 60 * SECOND,
+            again: 120 * SECOND,
             fencing: true,
         }
     }
@@ -192,6 +192,8 @@ pub struct Node {
     /// Who waits to be told that a molecule is here.
     creators: BTreeMap<Id, Vec<(Peer, u64)>>,
     operations: BTreeMap<u64, seek::Asked>,
+    /// Who had a part of the index when something was noted there last.
+    hosts: BTreeMap<index::Trie, Peer>,
     /// Until then resources are hard to get.
     scarce_until: Micros,
     out: Vec<Output>,
@@ -260,6 +262,7 @@ impl Node {
             entries: BTreeMap::new(),
             creators: BTreeMap::new(),
             operations: BTreeMap::new(),
+            hosts: BTreeMap::new(),
             scarce_until: 0,
             loopback: VecDeque::new(),
             out: Vec::new(),
@@ -453,6 +456,7 @@ impl Node {
         let route = &*self.route;
         self.index.hand_over(now, &mut |at| route.next(at).is_none(), &mut hosted);
         self.tell_hosts(now, hosted);
+        self.review_notes(now);
         let ids: Vec<Id> = self.registers.ids().collect();
         for id in ids {
             match self.route.homes(id.position()) {

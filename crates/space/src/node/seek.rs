@@ -6,7 +6,7 @@
 use super::call::{Purpose, To};
 use super::{Node, Timer};
 use crate::id::{Id, Peer};
-use crate::index::{self, Answer, Entry, Operation, Outcome, Step, Trie};
+use crate::index::{self, Answer, Entry, Label, Operation, Outcome, Step, Trie};
 use crate::message::{Message, Request};
 use crate::molecule::{Pointer, Ref, Wanted};
 use crate::time::{Micros, SECOND};
@@ -223,7 +223,53 @@ impl Node {
         // It may be over before its number is known.
         let number = self.serial + 1;
         search.operation = Some(number);
+        let parked = search.note.filter(|_| search.step == Look::Park);
+        if let Some(note) = parked {
+            self.note_host(note.trie);
+        }
         self.operate(now, operation, goal);
+    }
+
+    /// A note is left with whoever has this part of the index now.
+    fn note_host(&mut self, trie: Trie) {
+        if let Some(host) = self.host_of(trie) {
+            self.hosts.insert(trie, host);
+        }
+    }
+
+    fn host_of(&self, trie: Trie) -> Option<Peer> {
+        self.route.homes(Label::root(trie).position()).and_then(|homes| homes.peers().first().copied())
+    }
+
+    /// Notes are lost with the peer that has them, and of those that move from one to another nobody takes notice: who has
+    /// left one where another peer is now begins anew.
+    pub(super) fn review_notes(&mut self, now: Micros) {
+        let moved: Vec<Trie> = self
+            .hosts
+            .iter()
+            .filter(|(t, h)| self.host_of(**t).is_some_and(|n| n != **h))
+            .map(|(t, _)| *t)
+            .collect();
+        if moved.is_empty() {
+            return;
+        }
+        for trie in &moved {
+            self.note_host(*trie);
+        }
+        let has_moved = |note: &Option<Note>| note.is_some_and(|note| moved.contains(&note.trie));
+        if has_moved(&self.holder.note) {
+            self.refresh(now);
+        }
+        let rests = |home: &super::home::Home| {
+            home.search.as_ref().is_some_and(|s| s.step == Look::Rest && has_moved(&s.note))
+        };
+        let tasks: Vec<Id> = self.homes.iter().filter(|(_, home)| rests(home)).map(|(id, _)| *id).collect();
+        for id in tasks {
+            let search = self.homes.get_mut(&id).and_then(|home| home.search.take());
+            self.remove_note(now, search.and_then(|s| s.note));
+            self.scarce_until = 0;
+            self.search(now, id);
+        }
     }
 
     /// A task has waited for long.
@@ -273,6 +319,7 @@ impl Node {
         let key = index::Key::new(self.chemistry.resource_order(&offer), id);
         let life = 3 * self.settings.refresh;
         let entry = Entry { key, id, stamp, life, pointer: Pointer::Free(self.me, offer) };
+        self.note_host(trie);
         self.operate(now, Operation::insert(trie, entry), Goal::Offer);
         Some(Note { trie, key, id, stamp })
     }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// After so long without an answer a message is sent again.
 const RESEND: Micros = SECOND;
 /// After so many times without a majority whoever uses the register is told.
-const PATIENCE: u32 = 8;
+const PATIENCE: u32 = 4;
 /// So long a home waits for each one before it that should lead and does not.
 const YIELD: Micros = 20 * SECOND;
 /// Not more often than this, however long it takes.
