@@ -16,7 +16,7 @@ use catena_space::time::Micros;
 use catena_space::{Chemistry, Message, Node, Note, Output, Settings};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -60,6 +60,14 @@ pub enum MemberError {
     /// Its identity.
     #[error(transparent)]
     Identity(#[from] crate::wire::IdentityError),
+    /// What it is to be called.
+    #[error("--host {host}: {error}")]
+    Host {
+        /// The name.
+        host: String,
+        /// Why it cannot be used.
+        error: io::Error,
+    },
     /// Its wire.
     #[error(transparent)]
     Wire(#[from] crate::wire::StartError),
@@ -158,7 +166,10 @@ pub async fn run_member(
     };
     let (wire, mut events) = Wire::start(&identity, config.key.clone(), settings)?;
     let listening = first_address(&mut events, &mut tell).await.unwrap_or(config.listen);
-    let host = config.host.clone().unwrap_or_else(|| own_host(listening.ip(), &config.join));
+    let host = match &config.host {
+        Some(host) => resolve(host)?,
+        None => own_host(listening.ip(), &config.join),
+    };
     let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as Micros);
     let (inner, mut inside) = mpsc::channel(1024);
     let reports = inner.clone();
@@ -209,7 +220,6 @@ pub async fn run_member(
     let mut join = tokio::time::interval(JOIN);
     let mut tidy = tokio::time::interval(TIDY);
     loop {
-        member.offer();
         member.act().map_err(file(directory.join("molecules")))?;
         let pause = Duration::from_micros(member.node.wake_at().saturating_sub(member.now()));
         tokio::select! {
@@ -248,10 +258,22 @@ async fn first_address(events: &mut Events, tell: &mut Box<dyn FnMut(Told) + Sen
     }
 }
 
+/// The address that others know a machine by. Peers tell each other addresses: not all may know the same names.
+fn resolve(host: &str) -> Result<String, MemberError> {
+    let unknown = |error| MemberError::Host { host: host.to_owned(), error };
+    let found = (host, 0).to_socket_addrs().map_err(unknown)?.next();
+    found.map(|a| bracketed(a.ip())).ok_or_else(|| unknown(io::ErrorKind::NotFound.into()))
+}
+
+/// An address as it stands before a port.
+fn bracketed(ip: IpAddr) -> String {
+    if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }
+}
+
 /// What others call this machine: the address from which it reaches those it joins.
 fn own_host(listening: IpAddr, join: &[String]) -> String {
     if !listening.is_unspecified() {
-        return listening.to_string();
+        return bracketed(listening);
     }
     let towards = |target: &str| -> Option<IpAddr> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
@@ -260,7 +282,7 @@ fn own_host(listening: IpAddr, join: &[String]) -> String {
     };
     // Nothing is sent: the address of any far host tells which way packets leave.
     let found = join.iter().find_map(|j| towards(j)).or_else(|| towards("192.0.2.1:9"));
-    found.unwrap_or(Ipv4Addr::LOCALHOST.into()).to_string()
+    bracketed(found.unwrap_or(Ipv4Addr::LOCALHOST.into()))
 }
 
 impl Member {
@@ -278,7 +300,12 @@ impl Member {
     /// Does what the node wants done.
     fn act(&mut self) -> io::Result<()> {
         loop {
-            let outputs = self.node.outputs();
+            let mut outputs = self.node.outputs();
+            if outputs.is_empty() {
+                // Only now: what was to be started takes room.
+                self.offer();
+                outputs = self.node.outputs();
+            }
             if outputs.is_empty() {
                 return Ok(());
             }
@@ -299,7 +326,6 @@ impl Member {
             for output in outputs {
                 self.output(output)?;
             }
-            self.offer();
         }
     }
 

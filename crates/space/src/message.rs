@@ -178,7 +178,8 @@ impl Message {
                 Reply::Found(_) => "found",
                 Reply::Sought(_) => "sought",
                 Reply::Indexed(_) => "indexed",
-                Reply::Yes | Reply::No | Reply::Gone | Reply::Progress(..) | Reply::Lacks(_) => "reply",
+                Reply::Progress(..) => "progressed",
+                Reply::Yes | Reply::No | Reply::Gone | Reply::Lacks(_) => "reply",
             },
             Self::Tell { what, .. } => match what {
                 Tell::Renew(..) => "renew",

@@ -29,9 +29,10 @@ impl Peers {
         Self::start_at(addresses, None, program, more)
     }
 
-    /// Starts a peer on each host of a net.
-    pub fn start_on(net: Net, program: &Path, more: More<'_>) -> Result<Self, TestbedError> {
-        let addresses = net.hosts().iter().map(|host| format!("{}:7746", host.address())).collect();
+    /// Starts so many peers on each host of a net.
+    pub fn start_on(net: Net, each: usize, program: &Path, more: More<'_>) -> Result<Self, TestbedError> {
+        let all = (0..each).flat_map(|n| net.hosts().iter().map(move |host| (host.address(), 7746 + n)));
+        let addresses = all.map(|(address, port)| format!("{address}:{port}")).collect();
         Self::start_at(addresses, Some(net), program, more)
     }
 
@@ -72,7 +73,7 @@ impl Peers {
     }
 
     fn host(&self, number: usize) -> Option<Arc<Host>> {
-        self.net.as_ref().map(|net| net.hosts()[number].clone())
+        self.net.as_ref().map(|net| net.hosts()[number % net.hosts().len()].clone())
     }
 
     fn log_path(&self, number: usize) -> PathBuf {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct SpaceArgs {
-    /// Which experiments
+    /// Which experiments: by default all that are simulated
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = SpaceExperiment::ALL)]
     pub(crate) experiment: Vec<SpaceExperiment>,
     /// Everything much smaller: seconds instead of half an hour
@@ -50,9 +50,12 @@ pub(crate) enum SpaceExperiment {
     Trouble,
     /// What peers can be set to
     Settings,
+    /// Fifty real peers on hosts of their own beside simulated ones, some of which are killed and some stand still; needs root
+    Live,
 }
 
 impl SpaceExperiment {
+    /// Those in virtual time.
     pub(crate) const ALL: [Self; 5] =
         [Self::Nodes, Self::Workflows, Self::Load, Self::Trouble, Self::Settings];
 
@@ -63,6 +66,7 @@ impl SpaceExperiment {
             Self::Load => "load",
             Self::Trouble => "trouble",
             Self::Settings => "settings",
+            Self::Live => "live",
         }
     }
 }

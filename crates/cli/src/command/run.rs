@@ -82,6 +82,9 @@ impl Work {
 
 pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
     if is_dagman(&args.source.workflow) {
+        if args.peer.is_some() {
+            return Err("--peer is for workflows; a DAG file runs on this machine or on a server".to_owned());
+        }
         return run_dag(args, arguments);
     }
     let DagArgs { max_jobs, max_pre, max_post, rescue } = &args.dag;

@@ -232,7 +232,7 @@ fn a_minority_that_is_cut_off_can_neither_capture_nor_commit() {
         return;
     }
     let net = Net::start(&["a", "b", "c", "d", "e", "f", "g"], None).unwrap();
-    let peers = Peers::start_on(net, program(), &more).unwrap();
+    let peers = Peers::start_on(net, 1, program(), &more).unwrap();
     peers.wait_for(0, 7).unwrap();
     write(&peers, "wf.yaml", &SLOW.replace("3.14159", "9.42477"));
     let run = begin(&peers, 0, "wf.yaml");

@@ -32,6 +32,10 @@ pub struct SpaceOutcome {
     pub blocked: u64,
     /// Messages, by what they are.
     pub messages: BTreeMap<&'static str, u64>,
+    /// Those of them that were sent before the first workflow came, and when it came.
+    pub before: BTreeMap<&'static str, u64>,
+    /// See [`before`](Self::before).
+    pub began: Micros,
     /// Messages that were there because of the work, and those that say who is there.
     pub control: u64,
     /// See [`control`](Self::control).

@@ -4,6 +4,7 @@ use super::load::Load;
 use super::trouble::Trouble;
 use crate::random::Random;
 use catena_rules::Value;
+use catena_space::id::Peer;
 use catena_space::molecule::{Ending, Order};
 use catena_space::time::{MILLI, Micros, SECOND};
 use catena_space::{Chemistry, Host, NewTask, Settings, Weaver};
@@ -23,6 +24,8 @@ pub enum Routing {
 pub struct Swarm {
     /// How many.
     pub peers: usize,
+    /// Where they are on the ring; random if nothing is said. Those that are given have a speed of 1.
+    pub places: Option<Vec<Peer>>,
     /// How they find their way.
     pub routing: Routing,
     /// How they behave.
@@ -33,6 +36,8 @@ pub struct Swarm {
     pub hop: (Micros, Micros),
     /// What goes wrong.
     pub trouble: Trouble,
+    /// It goes on so long after all workflows are over.
+    pub linger: Micros,
     /// The same seed gives the same simulation.
     pub seed: u64,
     /// The simulation ends then, whether all is done or not.
@@ -47,11 +52,13 @@ impl Swarm {
         let shards = (peers / 300).clamp(1, 1 << 12) as u16;
         Self {
             peers,
+            places: None,
             routing,
             settings: Settings { shards, ..Settings::default() },
             chemistry,
             hop: (2 * MILLI, 20 * MILLI),
             trouble: Trouble::default(),
+            linger: 0,
             seed,
             end: 24 * 3600 * SECOND,
         }
@@ -59,6 +66,9 @@ impl Swarm {
 
     /// The speeds of its peers.
     pub fn speeds(&self) -> Vec<f64> {
+        if self.places.is_some() {
+            return vec![1.0; self.peers];
+        }
         let mut random = Random::new(self.seed ^ 0x5bee_d5ee);
         (0..self.peers).map(|_| 0.5 + (random.below(1000) as f64) / 1000.0).collect()
     }

@@ -111,7 +111,8 @@ pub fn simulate_space(swarm: &Swarm, load: &Load) -> SpaceOutcome {
 impl<'a> World<'a> {
     fn new(swarm: &'a Swarm, load: &Load) -> Self {
         let mut random = Random::new(swarm.seed);
-        let mut peers: Vec<Peer> = (0..swarm.peers).map(|_| Peer(random.next())).collect();
+        let somewhere = (0..swarm.peers).map(|_| Peer(random.next())).collect();
+        let mut peers: Vec<Peer> = swarm.places.clone().unwrap_or(somewhere);
         peers.sort_unstable();
         peers.dedup();
         let count = peers.len();
@@ -375,9 +376,11 @@ impl<'a> World<'a> {
 
     fn run(&mut self) {
         let all = self.load.workflows.len();
-        while self.over < all {
+        let mut end = self.swarm.end;
+        let mut over = false;
+        while !over || self.swarm.linger > 0 {
             let Some(Reverse((at, _, slot))) = self.queue.pop() else { break };
-            if at > self.swarm.end {
+            if at > end {
                 break;
             }
             self.now = at;
@@ -385,6 +388,10 @@ impl<'a> World<'a> {
             self.free_events.push(slot);
             self.out.events += 1;
             self.happens(event);
+            if self.over == all && !over {
+                over = true;
+                end = self.now + self.swarm.linger;
+            }
         }
     }
 
@@ -490,6 +497,10 @@ impl<'a> World<'a> {
     }
 
     fn enters(&mut self, number: u32) {
+        if number == 0 {
+            self.out.before = self.out.messages.clone();
+            self.out.began = self.now;
+        }
         let place = self.anybody();
         let id = workflow_id(self.swarm.seed, number as usize);
         self.at(place, |node, now, _| node.submit(now, id, number.to_le_bytes().into()));

@@ -86,6 +86,10 @@ impl Node {
         }
         let Some((body, state, _)) = self.registers.leading(id) else { return };
         let (body, state) = (body.clone(), state.clone());
+        if !self.registers.is_first(id) {
+            // Whoever led before is gone, most likely: another home is needed before one more is lost.
+            self.review_soon(now);
+        }
         match body.name.kind {
             Kind::Task => self.lead_task(now, id, &body, &state),
             Kind::Level | Kind::Workflow => self.lead_parcel(now, id, &body, &state),
@@ -596,8 +600,7 @@ impl Node {
         let (body, ending) = (body.clone(), over(state));
         self.reply(from, Reply::Yes);
         if body.name != name {
-            self.remake_part(now, id, name, had, who);
-            return;
+            return self.remake_part(now, id, name, had, who);
         }
         if is_exclusive(&body) {
             let why = "nobody has what it has written any more; it must not be started twice".to_owned();

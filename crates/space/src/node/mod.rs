@@ -348,7 +348,7 @@ impl Node {
             self.index_at = now + INDEX;
             let mut hosted = Vec::new();
             self.index.expire(now, &mut hosted);
-            self.tell_hosts(now, hosted);
+            self.tell_hosts(hosted);
         }
         if self.route.wake_at() <= now {
             let mut out = route::Effects::default();
@@ -420,10 +420,14 @@ impl Node {
             self.call(now, To::Place(at), call::Purpose::Route(at), Request::Seek);
         }
         if out.changed {
-            // Those who left together are noticed one after the other.
-            let soon = now + SECOND / 4;
-            self.review_at = Some(self.review_at.map_or(soon, |at| at.min(soon)));
+            self.review_soon(now);
         }
+    }
+
+    /// Looks soon whether what is here should be elsewhere. Those who left together are noticed one after the other.
+    fn review_soon(&mut self, now: Micros) {
+        let soon = now + SECOND / 4;
+        self.review_at = Some(self.review_at.map_or(soon, |at| at.min(soon)));
     }
 
     fn with_registers(
@@ -455,7 +459,7 @@ impl Node {
         let mut hosted = Vec::new();
         let route = &*self.route;
         self.index.hand_over(now, &mut |at| route.next(at).is_none(), &mut hosted);
-        self.tell_hosts(now, hosted);
+        self.tell_hosts(hosted);
         self.review_notes(now);
         let ids: Vec<Id> = self.registers.ids().collect();
         for id in ids {
@@ -576,7 +580,7 @@ impl Node {
                     &mut |wanted: &Wanted, pointer: &Pointer| chemistry.suits(wanted, pointer),
                     &mut hosted,
                 );
-                self.tell_hosts(now, hosted);
+                self.tell_hosts(hosted);
                 if let Some(answer) = answer {
                     self.reply(from, Reply::Indexed(answer));
                 }
@@ -610,10 +614,9 @@ impl Node {
         }
     }
 
-    fn tell_hosts(&mut self, now: Micros, hosted: Vec<index::Hosted<Pointer>>) {
-        for message in hosted {
-            self.hear_host(now, message, 0);
-        }
+    fn tell_hosts(&mut self, hosted: Vec<index::Hosted<Pointer>>) {
+        // Not at once: parts of the index that are both here may have much to tell each other.
+        self.loopback.extend(hosted.into_iter().map(|message| Message::Index(message, 0)));
     }
 
     fn hear_host(&mut self, now: Micros, hosted: index::Hosted<Pointer>, hops: u8) {
@@ -623,7 +626,7 @@ impl Node {
                 let mut more = Vec::new();
                 let request = index::Request::<Pointer, Wanted>::Maintain(hosted);
                 self.index.handle(now, request, &mut |_, _| false, &mut more);
-                self.tell_hosts(now, more);
+                self.tell_hosts(more);
             }
         }
     }

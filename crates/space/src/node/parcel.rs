@@ -550,12 +550,12 @@ impl Node {
     }
 
     /// Passes on to a part that it has to be made again.
-    pub(super) fn remake_part(&mut self, now: Micros, id: Id, name: Name, had: Option<Id>, who: Ref) -> bool {
-        let Some(parcel) = self.parcels.get(&id) else { return false };
+    pub(super) fn remake_part(&mut self, now: Micros, id: Id, name: Name, had: Option<Id>, who: Ref) {
+        let Some(parcel) = self.parcels.get(&id) else { return };
         let holder = parcel.holds.get(&name).unwrap_or(&name);
-        let Some((part, _)) = parcel.parts.get(holder) else { return false };
+        // Whoever does not know its parts yet is asked again.
+        let Some((part, _)) = parcel.parts.get(holder) else { return };
         self.call(now, To::Molecule(*part), Purpose::Remake, Request::Remake(name, had, who));
-        true
     }
 
     /// Parts are not needed any more.

@@ -2,10 +2,12 @@
 //! leaves open.
 //!
 //! - [`plan`] says what is simulated, [`trial`] simulates it once, [`group`] brings seeds together.
+//! - [`live`] has real peers beside simulated ones.
 //! - [`bound`] says what is promised; [`report`] has tables, [`picture`] curves.
 
 mod bound;
 mod group;
+mod live;
 mod picture;
 mod plan;
 mod report;
@@ -22,6 +24,10 @@ pub(super) fn reproduce(args: &SpaceArgs) -> Outcome {
     std::fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
     let mut all = Vec::new();
     for experiment in &args.experiment {
+        if *experiment == SpaceExperiment::Live {
+            live::reproduce(args)?;
+            continue;
+        }
         let rows = simulate(*experiment, &plan::trials(*experiment, args))?;
         // Whoever is interrupted has what is done so far.
         write(args, &format!("space-{}.csv", experiment.name()), &report::csv(&rows))?;
@@ -32,6 +38,9 @@ pub(super) fn reproduce(args: &SpaceArgs) -> Outcome {
             print(&report::text(*experiment, &rows));
         }
         all.extend(rows);
+    }
+    if all.is_empty() {
+        return Ok(ExitCode::SUCCESS);
     }
     let bounds = bound::bounds(&all);
     print(&if args.json { report::json(args, &all, &bounds) } else { report::closing(args, &bounds) });

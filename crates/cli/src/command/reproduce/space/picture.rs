@@ -14,7 +14,7 @@ pub(super) fn pictures(experiment: SpaceExperiment, rows: &[Row]) -> Vec<(String
         SpaceExperiment::Nodes => figures(rows, "nodes", |r| r.nodes as f64),
         SpaceExperiment::Workflows => figures(rows, "workflows", |r| r.workflows as f64),
         SpaceExperiment::Trouble => vec![("space-trouble.svg".to_owned(), done(rows))],
-        SpaceExperiment::Load | SpaceExperiment::Settings => Vec::new(),
+        SpaceExperiment::Load | SpaceExperiment::Settings | SpaceExperiment::Live => Vec::new(),
     }
 }
 

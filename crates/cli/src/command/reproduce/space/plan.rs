@@ -39,6 +39,7 @@ pub(super) fn trials(experiment: SpaceExperiment, args: &SpaceArgs) -> Vec<Trial
         SpaceExperiment::Load => load(args),
         SpaceExperiment::Trouble => trouble(args),
         SpaceExperiment::Settings => settings(args),
+        SpaceExperiment::Live => Vec::new(),
     }
 }
 

@@ -82,6 +82,8 @@ pub(super) fn text(experiment: SpaceExperiment, rows: &[Row]) -> String {
         SpaceExperiment::Load => load(&groups),
         SpaceExperiment::Trouble => trouble(&groups, rows),
         SpaceExperiment::Settings => settings(&groups),
+        // It has no rows.
+        SpaceExperiment::Live => String::new(),
     }
 }
 
