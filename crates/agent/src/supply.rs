@@ -75,7 +75,7 @@ fn download(depot: &Depot, job: &Job, stock: &mut Stock) -> Result<(), Unsupplie
     Ok(())
 }
 
-/// Says what is here now and what is not any more.
+/// Says what is here now and what is not any more. What the disk has damaged is also for whoever looks after it.
 pub(crate) fn tell(
     depot: &Depot,
     holds: Vec<(ContentId, bool)>,
@@ -83,6 +83,9 @@ pub(crate) fn tell(
     moved: (u64, f64),
     report: &(dyn Fn(AgentEvent) + Send + Sync),
 ) {
+    for damaged in depot.holdings().take_corruptions() {
+        eprintln!("{damaged}");
+    }
     let lost = depot.holdings().take_removed();
     if !(holds.is_empty() && lost.is_empty() && gone.is_empty() && moved.0 == 0) {
         report(AgentEvent::Holdings { holds, lost, gone, moved, anew: false });

@@ -7,6 +7,7 @@ use crate::holdings::Holdings;
 use crate::object::{ObjectStorage, Remote, RemoteError};
 use crate::place::Place;
 use crate::room::Pin;
+use crate::secret::random_hex;
 use crate::serve::{ServeOptions, Server};
 use crate::source::{Fault, FaultKind, Source};
 use crate::web::{AgentSource, DownloadError, Patience, WebSource};
@@ -14,9 +15,7 @@ use catena_model::Name;
 use catena_model::chain::{DataAddress, Origin, Supply, Unsupplied};
 use catena_model::content::{Artifact, ContentId};
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +28,7 @@ pub struct DepotOptions {
     pub directory: PathBuf,
     /// Where it serves them. Port 0 is any free one.
     pub listen: SocketAddr,
-    /// What others call this machine; the address it listens at if nothing is said.
+    /// What others call this machine, a name or an address; where it listens if nothing is said.
     pub host: Option<String>,
     /// It holds at most so many bytes.
     pub quota: Option<u64>,
@@ -92,7 +91,7 @@ impl Depot {
     pub fn open(options: &DepotOptions) -> Result<Self, DepotError> {
         let holdings = Holdings::open(&options.directory, options.quota)?;
         let failed = |error| DepotError::Serve { address: options.listen, error };
-        let token = token().map_err(failed)?;
+        let token = random_hex(16).map_err(failed)?;
         let serve = ServeOptions {
             token: Some(token.clone()),
             logs: options.logs.clone(),
@@ -255,13 +254,23 @@ impl Depot {
 /// How many others are remembered.
 const MOST_SOURCES: usize = 4096;
 
-/// Something that nobody can guess.
-fn token() -> io::Result<String> {
-    let mut bytes = [0u8; 16];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    let mut token = String::new();
-    for byte in bytes {
-        let _ = write!(token, "{byte:02x}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_with_colons_stands_in_brackets_before_the_port() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = DepotOptions {
+            directory: directory.path().to_path_buf(),
+            listen: ([127, 0, 0, 1], 0).into(),
+            host: Some("::1".to_owned()),
+            quota: None,
+            object: None,
+            logs: None,
+        };
+        let depot = Depot::open(&options).unwrap();
+        let port = depot.server.address().port();
+        assert_eq!(depot.address().url, format!("http://[::1]:{port}"));
     }
-    Ok(token)
 }

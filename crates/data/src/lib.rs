@@ -7,7 +7,8 @@
 //!   removed and reported.
 //! - [`describe`] says what a file is without holding it.
 //! - A [`Server`] gives what is held to others.
-//! - A [`Depot`] is a machine among others: its holdings, its server, and how it gets what others hold.
+//! - A [`Depot`] is a machine among others: its holdings, its server, and how it gets what others hold;
+//!   [`address_towards`] finds out what others call the machine, and [`random_hex`] makes what they must know.
 //! - [`fetch`] gets what is missing from several [`Source`]s at once: [`AgentSource`], [`WebSource`], and with the
 //!   feature `object` also `ObjectStorage`. Every block is checked against the [`Outline`] of its file before it counts;
 //!   who gives something wrong is named in a [`Fault`] and not asked again.
@@ -15,6 +16,7 @@
 //! Everything blocks: agents run tasks on threads, and so do transfers. Why it is done like this is in
 //! `docs/decisions/0010-data-by-content.md`.
 
+mod address;
 mod blocks;
 mod bundle;
 mod depot;
@@ -31,11 +33,13 @@ mod outline;
 mod place;
 mod put;
 mod room;
+mod secret;
 mod serve;
 mod source;
 mod web;
 mod wire;
 
+pub use address::address_towards;
 pub use catena_model::content::{Artifact, ContentId, DirectoryRef, FileRef, NotAnId};
 pub use depot::{Brought, Depot, DepotError, DepotOptions};
 pub use describe::{Described, Part, describe};
@@ -49,6 +53,7 @@ pub use outline::{BLOCK, Outline};
 pub use place::Place;
 pub use put::Put;
 pub use room::Pin;
+pub use secret::random_hex;
 pub use serve::{ServeOptions, Server};
 pub use source::{Fault, FaultKind, Source, SourceError};
 pub use web::{AgentSource, DownloadError, Patience, WebSource};

@@ -89,9 +89,7 @@ impl Setup {
         if !self.lacks(class).is_empty() {
             return 0;
         }
-        let by = |have: u64, need: u64| have.checked_div(need).unwrap_or(u64::MAX);
-        let (have, need) = (&self.resources, &class.resources);
-        by(have.cpus, need.cpus).min(by(have.memory, need.memory)).clamp(1, 1 << 20)
+        self.resources.times(&class.resources).clamp(1, 1 << 20)
     }
 }
 
@@ -110,5 +108,24 @@ impl Pool {
     /// Whether machines of a setup belong to it.
     pub fn includes(&self, setup: &Setup) -> bool {
         self.capabilities.iter().all(|c| setup.provides.contains(c))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_machine_with_one_gpu_runs_one_chain_that_needs_one() {
+        let gpu = || BTreeMap::from([(Name::new_static("gpus"), 1000)]);
+        let resources = Resources { cpus: 8000, named: gpu(), ..Resources::default() };
+        let setup = Setup { resources, ..Setup::default() };
+        let mut class = Class::default();
+        assert_eq!(setup.slots(&class), 8);
+        class.resources.named = gpu();
+        assert_eq!(setup.slots(&class), 1);
+        class.resources.named = BTreeMap::from([(Name::new_static("gpus"), 2000)]);
+        assert_eq!(setup.slots(&class), 0);
     }
 }

@@ -3,6 +3,9 @@
 use crate::wire::Reply;
 use serde::{Deserialize, Serialize};
 
+/// No message between peers, and no question or answer, is larger.
+pub const LARGEST_MESSAGE: usize = 64 << 20;
+
 /// What a peer is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

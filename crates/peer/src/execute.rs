@@ -12,7 +12,6 @@ pub(crate) use supply::{Holders, bring_all};
 use crate::book::Book;
 use crate::matter::{Finished, Item, Lost, Task, TaskEnding};
 use crate::offer;
-use crate::results::{ResultsError, fetch_results};
 use catena_agent::{Agent, AgentConfig, Job, Mode, Roster, end_leftovers};
 use catena_data::{Depot, DepotError, DepotOptions, Pin};
 use catena_model::chain::{
@@ -21,14 +20,13 @@ use catena_model::chain::{
 };
 use catena_model::{Name, Resources};
 use catena_rules::Value;
-use catena_server::PublishedResult;
 use catena_space::id::Id;
 use catena_space::molecule::{self, Ending};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use thiserror::Error;
@@ -56,7 +54,7 @@ pub struct ExecutorConfig {
 
 /// A task to be executed.
 #[derive(Clone, Debug)]
-pub struct Assignment<'a> {
+pub(crate) struct Assignment<'a> {
     /// Which one.
     pub task: Id,
     /// With which lease.
@@ -73,7 +71,7 @@ pub struct Assignment<'a> {
 
 /// A task has been executed.
 #[derive(Clone, Debug)]
-pub struct Executed {
+pub(crate) struct Executed {
     /// Which one.
     pub task: Id,
     /// With which lease.
@@ -99,7 +97,7 @@ pub enum ExecutorError {
 }
 
 /// Executes tasks. Dropping it stops them.
-pub struct Executor {
+pub(crate) struct Executor {
     shared: Arc<Shared>,
     agent: Arc<Agent>,
 }
@@ -143,7 +141,7 @@ const WORKFLOW: &str = "workflow";
 impl Executor {
     /// Starts an executor. Processes that one with the same directory has left are ended first. `report` is called from
     /// threads of the executor, never from within one of its methods.
-    pub fn start(
+    pub(crate) fn start(
         config: ExecutorConfig,
         report: Box<dyn Fn(Executed) + Send + Sync>,
     ) -> Result<Self, ExecutorError> {
@@ -187,7 +185,7 @@ impl Executor {
     }
 
     /// Takes a task. Its end is reported.
-    pub fn assign(&self, assignment: Assignment<'_>) {
+    pub(crate) fn assign(&self, assignment: Assignment<'_>) {
         let Assignment { task, epoch, workflow, payload, inputs, others } = assignment;
         let read = Task::read(payload).and_then(|job| {
             let items = supply::items(&job, inputs)?;
@@ -219,7 +217,7 @@ impl Executor {
     }
 
     /// A task need not be executed here any more. Nothing is reported of it.
-    pub fn stop(&self, task: Id, epoch: u32) {
+    pub(crate) fn stop(&self, task: Id, epoch: u32) {
         let mut state = self.shared.state();
         let is_it = |r: &Running| r.task == task && r.epoch == epoch;
         let found = state.running.iter_mut().find(|(_, r)| is_it(r));
@@ -231,7 +229,7 @@ impl Executor {
     }
 
     /// What there is room for now, as rules see it: `RES:id:<SPEED:…, CPUS:…, …>`. Nothing if all processors are taken.
-    pub fn resource(&self, me: u64) -> Option<Value> {
+    pub(crate) fn resource(&self, me: u64) -> Option<Value> {
         let ExecutorConfig { speed, resources, capabilities, .. } = &self.shared.config;
         let free = self.shared.state().free.clone();
         if free.cpus == 0 {
@@ -241,34 +239,34 @@ impl Executor {
     }
 
     /// How many processors are free, of how many.
-    pub fn processors(&self) -> (f64, f64) {
+    pub(crate) fn processors(&self) -> (f64, f64) {
         let cpus = |resources: &Resources| resources.cpus as f64 / 1000.0;
         (cpus(&self.shared.state().free), cpus(&self.shared.config.resources))
     }
 
     /// A peer serves what it holds at this address now.
-    pub fn know(&self, name: Name, address: DataAddress) {
+    pub(crate) fn know(&self, name: Name, address: DataAddress) {
         self.shared.book.note(name, address);
     }
 
     /// Only these peers are there: nobody else need be asked for anything.
-    pub fn set_there(&self, there: &HashSet<Name>) {
+    pub(crate) fn set_there(&self, there: &HashSet<Name>) {
         self.shared.book.set_there(there);
     }
 
     /// How others get what is held here.
-    pub fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> Origin {
         self.shared.origin()
     }
 
     /// What is held here.
-    pub fn depot(&self) -> &Arc<Depot> {
+    pub(crate) fn depot(&self) -> &Arc<Depot> {
         &self.shared.depot
     }
 
     /// Gets copies of what others have, in the background, and keeps them until the run is [forgotten](Self::forget).
     /// `then` hears whether they are here.
-    pub fn keep(
+    pub(crate) fn keep(
         &self,
         (run, workflow): (i64, Id),
         files: Vec<Produced>,
@@ -284,7 +282,7 @@ impl Executor {
 
     /// Gets all that came of a workflow, in the background, and keeps it until the run is [forgotten](Self::forget). `then`
     /// hears whether it is here, or what nobody has.
-    pub fn gather(
+    pub(crate) fn gather(
         &self,
         workflow: Id,
         finished: Finished,
@@ -298,7 +296,7 @@ impl Executor {
     }
 
     /// The runs of which something is here, and the workflows they are.
-    pub fn runs(&self) -> Vec<(i64, Id)> {
+    pub(crate) fn runs(&self) -> Vec<(i64, Id)> {
         let directories =
             fs::read_dir(self.shared.config.directory.join("runs")).into_iter().flatten().flatten();
         let known = |entry: fs::DirEntry| {
@@ -310,20 +308,11 @@ impl Executor {
     }
 
     /// A run is over: what is kept for it may go, and what it has left here goes.
-    pub fn forget(&self, run: i64) {
+    pub(crate) fn forget(&self, run: i64) {
         self.agent.release(&[RunId(run)], &[]);
         if !self.shared.state().running.keys().any(|a| a.chain.run.0 == run) {
             let _ = fs::remove_dir_all(self.shared.run_directory(run));
         }
-    }
-
-    /// Gets the results of a workflow that was given in here, and puts them below `out`, as a run on one machine does.
-    pub fn fetch_results(
-        &self,
-        finished: &Finished,
-        out: &Path,
-    ) -> Result<Vec<PublishedResult>, ResultsError> {
-        fetch_results(&self.shared.depot, finished, &self.shared.config.directory.join("results"), out)
     }
 }
 

@@ -4,9 +4,7 @@
 //!   is the authenticated [`PeerId`] of its sender.
 //! - A [`Document`] is a workflow as it is given in. The peer that leads it finds out with a [`Weave`] what it consists of;
 //!   a [`Loom`] makes these for the space.
-//! - An [`Executor`] brings what a [`Task`] reads from the peers that have it, executes it, and holds what it writes.
-//!   A [`TaskEnding`] says what came of it, and where that can be had.
-//! - [`run_member`] is a peer at work, with all of this; others [`Ask`] it.
+//! - [`run_member`] is a peer at work: it executes what an [`ExecutorConfig`] allows, and others [`Ask`] it.
 //! - [`Over`] is how a workflow ended; [`fetch_results`] brings its results home.
 //!
 //! What peers tell each other is decided elsewhere: by the state machines of the space. This crate is their world.
@@ -26,10 +24,10 @@ mod weave;
 mod whole;
 pub mod wire;
 
-pub use desk::{Answer, Ask, Status};
-pub use execute::{Assignment, Executed, Executor, ExecutorConfig, ExecutorError};
-pub use matter::{Document, Finished, Item, Lost, Over, Task, TaskEnding};
+pub use desk::{Answer, Ask, LARGEST_MESSAGE, Status};
+pub use execute::{ExecutorConfig, ExecutorError};
+pub use matter::{Document, Finished, Item, Lost, Over};
 pub use member::{MemberConfig, MemberError, Told, place, run_member};
 pub use results::{ResultsError, fetch_results};
 pub use weave::{Loom, Pace, Weave};
-pub use wire::{Event, Events, GroupKey, Identity, PeerId, Settings, Wire};
+pub use wire::{GroupKey, Identity, PeerId, Wire};

@@ -34,7 +34,7 @@ pub struct Document {
 
 /// A task: a process chain, and where the rest of what it reads can be had.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Task {
+pub(crate) struct Task {
     /// Its number in the workflow.
     pub number: u32,
     /// Where the run would live, did all machines share one file system.
@@ -57,7 +57,7 @@ pub struct Item {
 /// What came of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum TaskEnding {
+pub(crate) enum TaskEnding {
     /// It is done.
     Done {
         /// What its parts have given.
@@ -155,19 +155,19 @@ impl Document {
 
 impl Task {
     /// As bytes.
-    pub fn to_bytes(&self) -> Result<Arc<[u8]>, String> {
+    pub(crate) fn to_bytes(&self) -> Result<Arc<[u8]>, String> {
         to_bytes(self)
     }
 
     /// From bytes.
-    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
         read(bytes, "a task")
     }
 }
 
 impl TaskEnding {
     /// As peers carry it.
-    pub fn to_ending(&self) -> Ending {
+    pub(crate) fn to_ending(&self) -> Ending {
         let good = matches!(self, Self::Done { .. });
         match to_bytes(self) {
             Ok(matter) => Ending { good, matter },
@@ -176,7 +176,7 @@ impl TaskEnding {
     }
 
     /// What an ending of a task says.
-    pub fn read(ending: &Ending) -> Result<Self, String> {
+    pub(crate) fn read(ending: &Ending) -> Result<Self, String> {
         read(&ending.matter, "the end of a task")
     }
 

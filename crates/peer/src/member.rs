@@ -1,12 +1,13 @@
 //! A peer at work: its node in the space, its wire, its executor, and the time.
 
-use crate::desk::{Answer, Ask, Status};
+use crate::desk::{Answer, Ask, LARGEST_MESSAGE, Status};
 use crate::entries::Entries;
 use crate::execute::{Assignment, Executed, Executor, ExecutorConfig, ExecutorError};
 use crate::journal::Journal;
 use crate::matter::{Document, Finished, Lost, Over, TaskEnding};
 use crate::weave::Loom;
 use crate::wire::{Event, Events, GroupKey, Identity, PeerId, Reason, Reply, Settings as WireSettings, Wire};
+use catena_data::address_towards;
 use catena_model::chain::{DataAddress, Supply};
 use catena_space::id::{Id, Peer};
 use catena_space::molecule::{Body, Ending, Matter, Name};
@@ -16,7 +17,7 @@ use catena_space::time::Micros;
 use catena_space::{Chemistry, Message, Node, Note, Output, Settings};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -105,10 +106,8 @@ pub enum Told {
 const JOIN: Duration = Duration::from_secs(3);
 /// Whether anybody needs what is here of a run is asked so often.
 const TIDY: Duration = Duration::from_mins(10);
-/// No message is larger.
-const LARGEST: usize = 64 << 20;
 /// No workflow is larger: it has to fit into messages with what else is in them.
-const LARGEST_WORKFLOW: usize = LARGEST / 2;
+const LARGEST_WORKFLOW: usize = LARGEST_MESSAGE / 2;
 
 /// The place of a peer on the ring.
 pub fn place(id: PeerId) -> Peer {
@@ -159,9 +158,9 @@ pub async fn run_member(
     let me = place(identity.id());
     let settings = WireSettings {
         mdns: config.mdns,
-        largest_frame: LARGEST,
-        queue_bytes: LARGEST + (4 << 20),
-        event_bytes: LARGEST + (8 << 20),
+        largest_frame: LARGEST_MESSAGE,
+        queue_bytes: LARGEST_MESSAGE + (4 << 20),
+        event_bytes: LARGEST_MESSAGE + (8 << 20),
         ..WireSettings::member([config.listen])
     };
     let (wire, mut events) = Wire::start(&identity, config.key.clone(), settings)?;
@@ -178,14 +177,15 @@ pub async fn run_member(
     executing.directory =
         std::path::absolute(&executing.directory).map_err(file(executing.directory.clone()))?;
     executing.name = me.to_string().into();
-    executing.host = Some(host.clone());
+    executing.host = Some(host.to_string());
     let executor = Executor::start(
         executing,
         Box::new(move |executed| drop(reports.blocking_send(Inner::Executed(executed)))),
     )?;
     let data = executor.depot().address();
     // What others need to know to talk to this peer, and to get what it holds.
-    let address = format!("{} {host}:{} {} {}", identity.id(), listening.port(), data.url, data.token);
+    let at = SocketAddr::new(host, listening.port());
+    let address = format!("{} {at} {} {}", identity.id(), data.url, data.token);
     let path = directory.join("entries");
     let entries = Entries::open(path.clone()).map_err(file(path))?;
     let path = directory.join("molecules");
@@ -259,30 +259,28 @@ async fn first_address(events: &mut Events, tell: &mut Box<dyn FnMut(Told) + Sen
 }
 
 /// The address that others know a machine by. Peers tell each other addresses: not all may know the same names.
-fn resolve(host: &str) -> Result<String, MemberError> {
+fn resolve(host: &str) -> Result<IpAddr, MemberError> {
     let unknown = |error| MemberError::Host { host: host.to_owned(), error };
     let found = (host, 0).to_socket_addrs().map_err(unknown)?.next();
-    found.map(|a| bracketed(a.ip())).ok_or_else(|| unknown(io::ErrorKind::NotFound.into()))
-}
-
-/// An address as it stands before a port.
-fn bracketed(ip: IpAddr) -> String {
-    if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }
+    found.map(|a| a.ip()).ok_or_else(|| unknown(io::ErrorKind::NotFound.into()))
 }
 
 /// What others call this machine: the address from which it reaches those it joins.
-fn own_host(listening: IpAddr, join: &[String]) -> String {
+fn own_host(listening: IpAddr, join: &[String]) -> IpAddr {
     if !listening.is_unspecified() {
-        return bracketed(listening);
+        return listening;
     }
-    let towards = |target: &str| -> Option<IpAddr> {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-        socket.connect(target).ok()?;
-        Some(socket.local_addr().ok()?.ip())
+    // Who listens at an address of one kind does not hear those who call one of the other.
+    let towards = |target: &str| {
+        let all = target.to_socket_addrs().ok()?.filter(|a| a.is_ipv4() == listening.is_ipv4());
+        address_towards(&all.collect::<Vec<_>>()[..])
     };
-    // Nothing is sent: the address of any far host tells which way packets leave.
-    let found = join.iter().find_map(|j| towards(j)).or_else(|| towards("192.0.2.1:9"));
-    bracketed(found.unwrap_or(Ipv4Addr::LOCALHOST.into()))
+    // The address of any far host tells which way packets leave.
+    let (far, near) = match listening {
+        IpAddr::V4(_) => ("192.0.2.1:9", Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(_) => ("[2001:db8::1]:9", Ipv6Addr::LOCALHOST.into()),
+    };
+    join.iter().find_map(|j| towards(j)).or_else(|| towards(far)).unwrap_or(near)
 }
 
 impl Member {
@@ -609,5 +607,18 @@ impl Member {
             let reached = wire.reach(&target, JOIN).await.map_err(|e| e.to_string());
             let _ = inner.send(Inner::Joined(target, reached)).await;
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_called_by_an_address_of_the_kind_it_listens_at() {
+        let join = ["127.0.0.1:7746".to_owned()];
+        assert_eq!(own_host(Ipv4Addr::UNSPECIFIED.into(), &join), Ipv4Addr::LOCALHOST);
+        assert!(own_host(Ipv6Addr::UNSPECIFIED.into(), &join).is_ipv6());
+        assert_eq!(own_host(Ipv6Addr::LOCALHOST.into(), &join), Ipv6Addr::LOCALHOST);
     }
 }

@@ -11,9 +11,10 @@ mod tests;
 use crate::catalogue::Catalogue;
 use crate::matter::{Document, Finished, Task, TaskEnding};
 use crate::offer::{about, wants};
-use catena_model::DIRECTORY;
 use catena_model::Name;
+use catena_model::chain::Argument;
 use catena_model::chain::{Executable, ProcessChain, RunContext, TaskResult};
+use catena_model::{DIRECTORY, VALUE};
 use catena_plan::Planner;
 use catena_server::chain_inputs;
 use catena_space::Chemistry;
@@ -194,8 +195,8 @@ impl Weave {
 
 /// What the outputs of a task will be, as far as it is known before.
 fn outlook(task: &Executable) -> Vec<Option<String>> {
-    let path =
-        |o: &catena_model::chain::Argument| (o.data_type != DIRECTORY).then(|| o.variable.value.to_string());
+    let is_foreseen = |o: &Argument| o.data_type != DIRECTORY && o.data_type != VALUE;
+    let path = |o: &Argument| is_foreseen(o).then(|| o.variable.value.to_string());
     task.outputs().map(path).collect()
 }
 

@@ -1,13 +1,10 @@
 //! How peers can execute a rule, none of which sees the whole solution.
 
 use crate::ast::{Pattern, PatternKind};
-use crate::code::{Pat, Product};
-use crate::matching::{Flow, matches};
+use crate::code::Product;
 use crate::range::RangeRule;
 use crate::rule::Rule;
-use crate::value::Value;
 use catena_model::{Diagnostic, Severity, Span};
-use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// How a rule can be executed where molecules live at the places their ids say, and some are in ordered indexes.
@@ -16,7 +13,7 @@ pub enum Class {
     /// One molecule, at the place where it lives.
     Local,
     /// One molecule, and others that are only read and whose ids it knows.
-    KeyRoutable(KeyRule),
+    KeyRoutable,
     /// One molecule that lives at a place, and one that is found through an index.
     Range(RangeRule),
     /// Anything else: only somebody who sees all molecules could do it.
@@ -24,12 +21,6 @@ pub enum Class {
         /// Why, and what to write instead.
         why: Diagnostic,
     },
-}
-
-/// A rule that consumes one molecule and reads others by their ids.
-#[derive(Clone, Debug)]
-pub struct KeyRule {
-    rule: Arc<Rule>,
 }
 
 /// Says how peers can execute a rule: `homed` are TAGs of molecules that live where their id says, `indexed` those of
@@ -73,11 +64,7 @@ pub fn classify(rule: &Arc<Rule>, homed: &dyn Fn(&str) -> bool, indexed: &dyn Fn
                     return global(kept.span, message, help);
                 }
             }
-            if ast.keep.is_empty() {
-                Class::Local
-            } else {
-                Class::KeyRoutable(KeyRule { rule: rule.clone() })
-            }
+            if ast.keep.is_empty() { Class::Local } else { Class::KeyRoutable }
         }
         [a, b] if is_homed(a) != is_homed(b) => {
             if let Some(kept) = ast.keep.first() {
@@ -146,51 +133,5 @@ fn knows_id(from: &Pattern, to: &Pattern) -> bool {
             found
         }
         _ => false,
-    }
-}
-
-impl KeyRule {
-    /// The rule.
-    pub fn rule(&self) -> &Arc<Rule> {
-        &self.rule
-    }
-
-    /// What the molecule that is consumed starts with.
-    pub fn tag(&self) -> &str {
-        self.rule.ast.take.first().and_then(Pattern::head).unwrap_or_default()
-    }
-
-    /// TAGs and ids of the molecules that a molecule would have to be brought together with.
-    pub fn wants(&self, molecule: &Value) -> Vec<(SmolStr, Value)> {
-        let code = &self.rule.code;
-        let mut wanted: Vec<(SmolStr, Value)> = Vec::new();
-        let _ = matches(&code.patterns[0], molecule, &mut code.bindings(), None, &mut |bindings| {
-            for pattern in &code.patterns[code.take..] {
-                let Some((tag, id)) = tag_and_id(pattern) else { continue };
-                let id = match id {
-                    Pat::Value(v) => Some(v),
-                    Pat::Var(slot, _) => bindings[usize::from(*slot)].as_ref(),
-                    _ => None,
-                };
-                if let Some(id) = id {
-                    wanted.push((tag.clone(), id.clone()));
-                }
-            }
-            Flow::Continue(())
-        });
-        wanted.sort_unstable();
-        wanted.dedup();
-        wanted
-    }
-}
-
-fn tag_and_id(pattern: &Pat) -> Option<(&SmolStr, &Pat)> {
-    match pattern {
-        Pat::As(_, inner) => tag_and_id(inner),
-        Pat::Tuple(items) => match &items[..] {
-            [Pat::Value(Value::Tag(tag)), id, ..] => Some((tag, id)),
-            _ => None,
-        },
-        _ => None,
     }
 }

@@ -4,8 +4,8 @@
 //! - [`Value`] is what molecules are made of; [`Solution`] a multiset of them; [`Rule`] says what reacts.
 //! - [`RuleSet`] makes rules ready; [`Engine`] lets molecules react until the solution is inert.
 //! - [`Host`] has the functions that rules call but that are not built in, and sees reactions.
-//! - [`classify`] says how equal peers, none of which sees the whole solution, can execute a rule; [`KeyRule`] and
-//!   [`RangeRule`] are what they do it with.
+//! - [`classify`] says how equal peers, none of which sees the whole solution, can execute a rule; a
+//!   [`RangeRule`] is what they find partners with.
 //!
 //! Nothing here waits, sends or looks at a clock. The language is described in `docs/rules.md`.
 
@@ -38,7 +38,7 @@ mod solution;
 mod trend;
 mod value;
 
-pub use class::{Class, KeyRule, classify};
+pub use class::{Class, classify};
 pub use engine::Engine;
 pub use eval::Fault;
 pub use functions::{Extern, Host, NoHost};

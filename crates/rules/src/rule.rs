@@ -1,6 +1,6 @@
 //! Rules: values that say what reacts with what.
 
-use crate::ast::{Known, RuleAst, Toward};
+use crate::ast::{Known, RuleAst};
 use crate::code::Code;
 use crate::functions::Extern;
 use smol_str::SmolStr;
@@ -70,19 +70,9 @@ impl Rule {
         self.ast.patterns().map(crate::ast::Pattern::head)
     }
 
-    /// How many molecules a reaction consumes.
-    pub fn consumes(&self) -> usize {
-        self.ast.take.len()
-    }
-
     /// The functions of the host that it calls.
     pub fn externs(&self) -> &[Extern] {
         &self.externs
-    }
-
-    /// Whether some reactions are better than others.
-    pub fn prefers(&self) -> Option<bool> {
-        self.ast.prefer.as_ref().map(|(toward, _)| *toward == Toward::Max)
     }
 
     pub(crate) fn depth(&self) -> u16 {

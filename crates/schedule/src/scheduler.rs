@@ -240,15 +240,8 @@ impl Kind {
         if !self.offers(class) {
             return 0;
         }
-        let (have, need) = (&self.resources, &class.resources);
-        let mut slots = u64::MAX;
-        let named = need.named.iter().map(|(name, n)| (have.named.get(name).copied().unwrap_or(0), *n));
-        let quantities = [(have.cpus, need.cpus), (have.memory, need.memory), (have.disk, need.disk)];
-        for (have, need) in quantities.into_iter().chain(named) {
-            slots = slots.min(have.checked_div(need).unwrap_or(u64::MAX));
-        }
         // Something that needs nothing still needs somebody to run it.
-        slots.min(have.cpus.max(1000) / 10)
+        self.resources.times(&class.resources).min(self.resources.cpus.max(1000) / 10)
     }
 }
 

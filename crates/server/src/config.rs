@@ -1,11 +1,14 @@
 //! The settings of a project and of an instance: `catena.yaml`, then the environment, then the command line.
 
+mod fleet;
+
+use self::fleet::{read_pool, read_setup};
 use crate::instance::Role;
 use crate::places::Storage;
 use catena_bus::NatsOptions;
-use catena_fleet::{Network, Pool, Setup};
+use catena_fleet::{Pool, Setup};
 use catena_model::{
-    Diagnostics, Name, Node, Resources, Span, nearest, parse_bytes, parse_duration, parse_yaml, read_text,
+    Diagnostics, Name, Node, Span, nearest, parse_bytes, parse_duration, parse_yaml, read_text,
 };
 use catena_schedule::{Settings, Stages};
 use std::net::SocketAddr;
@@ -160,7 +163,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("look", "how often every role looks into the store, whatever messages say"),
     ("scheduler.policy", "catena, steep, min-min, max-min or adage; or stages such as place:data+queue:2"),
     ("scheduler.aging", "so much waiting counts as much as one point of priority"),
-    ("scheduler.look-ahead", "so much work agents hold in advance; 0s keeps priorities strict"),
+    ("scheduler.lookAhead", "so much work agents hold in advance; 0s keeps priorities strict"),
     ("http.listen", "the address of the HTTP interface"),
     ("http.maxRequest", "the largest request, such as 64 MiB"),
     ("http.open", "serve without tokens; only on the loopback device"),
@@ -315,7 +318,8 @@ impl Config {
                 }
             }
             "scheduler.aging" => self.scheduler.aging = duration()?,
-            "scheduler.look-ahead" => self.scheduler.look_ahead = duration()?,
+            // Once it was the only setting with a hyphen, which no environment variable may have.
+            "scheduler.lookAhead" | "scheduler.look-ahead" => self.scheduler.look_ahead = duration()?,
             "http.listen" => self.listen = text()?,
             "http.maxRequest" => self.max_request = bytes()?,
             "http.open" => self.open = flag()?,
@@ -441,121 +445,6 @@ fn texts(node: &Node) -> impl Iterator<Item = &str> {
     node.as_seq().unwrap_or(std::slice::from_ref(node)).iter().filter_map(Node::as_str)
 }
 
-const SETUP_KEYS: &[&str] = &[
-    "id",
-    "provides",
-    "min",
-    "max",
-    "maxCreateConcurrent",
-    "provider",
-    "provisioning",
-    "bootDelay",
-    "readyWithin",
-    "idleShutdown",
-    "attempts",
-    "retryDelay",
-    "lockAfterFailures",
-    "settings",
-    "network",
-    "cpus",
-    "memory",
-    "resources",
-];
-
-fn read_setup(node: &Node) -> Result<Setup, Mistake> {
-    let entries = node.as_map().ok_or((Some(node.span), "a setup must be a mapping".to_owned()))?;
-    let mut setup = Setup::default();
-    for (key, value) in entries {
-        let name = key.as_str().unwrap_or_default();
-        let fail = |what: String| (Some(value.span), what);
-        let text = || value.as_str().ok_or_else(|| fail(format!("`{name}` must be a text")));
-        let count = || {
-            let n = value.as_str().and_then(|s| s.parse::<u32>().ok());
-            n.ok_or_else(|| fail(format!("`{name}` must be a whole number")))
-        };
-        let number = |v: &Node| {
-            let n = v.as_str().and_then(|s| s.parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0);
-            n.ok_or_else(|| fail(format!("`{name}` must be a number")))
-        };
-        let duration = || text().and_then(|t| parse_duration(t).map_err(|e| fail(format!("`{name}`: {e}"))));
-        match name {
-            "id" => setup.id = Name::new(text()?),
-            "provides" => setup.provides = texts(value).map(Name::new).collect(),
-            "min" => setup.min = count()?,
-            "max" => setup.max = count()?,
-            "maxCreateConcurrent" => setup.max_create_concurrent = count()?.max(1),
-            "provider" => setup.provider = Name::new(text()?),
-            "provisioning" => setup.provisioning = texts(value).map(str::to_owned).collect(),
-            "bootDelay" => setup.boot_delay = duration()?,
-            "readyWithin" => setup.ready_within = duration()?,
-            "idleShutdown" => setup.idle_shutdown = duration()?,
-            "attempts" => setup.attempts = count()?.max(1),
-            "retryDelay" => setup.retry_delay = duration()?,
-            "lockAfterFailures" => setup.lock_after_failures = duration()?,
-            "cpus" => setup.resources.cpus = (number(value)? * 1000.0) as u64,
-            "memory" => setup.resources.memory = parse_bytes(text()?).map_err(fail)?,
-            "resources" => {
-                for (key, value) in value.as_map().unwrap_or_default() {
-                    let name = Name::new(key.as_str().unwrap_or_default());
-                    setup.resources.named.insert(name, (number(value)? * 1000.0) as u64);
-                }
-            }
-            "settings" => {
-                let entries = value.as_map().unwrap_or_default().iter();
-                let pair = |(k, v): &(Node, Node)| Some((k.as_str()?.to_owned(), v.as_str()?.to_owned()));
-                setup.settings = entries.filter_map(pair).collect();
-            }
-            "network" => setup.network = Some(read_network(value)?),
-            other => return Err((Some(key.span), unknown("key", other, SETUP_KEYS.iter().copied()))),
-        }
-    }
-    if setup.id.is_empty() {
-        return Err((Some(node.span), "a setup needs an `id`".to_owned()));
-    }
-    if setup.resources.memory == 0 {
-        setup.resources.memory = Resources::default().memory;
-    }
-    Ok(setup)
-}
-
-fn read_network(node: &Node) -> Result<Network, Mistake> {
-    let get = |key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
-    match (get("bridge"), get("prefix")) {
-        (Some(bridge), Some(prefix))
-            if prefix.split('.').filter(|p| p.parse::<u8>().is_ok()).count() == 3 =>
-        {
-            Ok(Network { bridge, prefix })
-        }
-        _ => Err((
-            Some(node.span),
-            "`network` needs a `bridge` and a `prefix` of three numbers such as 10.77.0".to_owned(),
-        )),
-    }
-}
-
-fn read_pool(node: &Node) -> Result<Pool, Mistake> {
-    let entries = node.as_map().ok_or((Some(node.span), "a pool must be a mapping".to_owned()))?;
-    let mut pool = Pool::default();
-    for (key, value) in entries {
-        let count = || {
-            let n = value.as_str().and_then(|s| s.parse::<u32>().ok());
-            n.ok_or((Some(value.span), "a limit must be a whole number".to_owned()))
-        };
-        match key.as_str().unwrap_or_default() {
-            "capabilities" => pool.capabilities = texts(value).map(Name::new).collect(),
-            "min" => pool.min = count()?,
-            "max" => pool.max = Some(count()?),
-            other => {
-                return Err((
-                    Some(key.span),
-                    unknown("key", other, ["capabilities", "min", "max"].into_iter()),
-                ));
-            }
-        }
-    }
-    Ok(pool)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -572,7 +461,7 @@ mod tests {
     fn a_whole_configuration_is_read() {
         let config = read(
             "roles: [http, scheduler]\nstore: postgres://localhost/catena\nbus:\n  url: nats://a,nats://b\n  prefix: lab\n\
-             lease: 10s\nscheduler: {policy: min-min, aging: 1m, look-ahead: 0s}\nagent: {cpus: 2, gpus: 1, capabilities: [gpu]}\n\
+             lease: 10s\nscheduler: {policy: min-min, aging: 1m, lookAhead: 0s}\nagent: {cpus: 2, gpus: 1, capabilities: [gpu]}\n\
              fleet:\n  setups:\n    - {id: small, provides: [x], max: 4, bootDelay: 2s, cpus: 2}\n  pools:\n    - {capabilities: [x], max: 2}\n",
         )
         .unwrap();
@@ -614,6 +503,20 @@ mod tests {
         assert_eq!((config.look, config.lease), (Duration::from_secs(9), Duration::from_secs(6)));
         assert_eq!((config.max_request, config.bus.url.as_str()), (2 << 20, "nats://x"));
         assert!(config.add_text("lok", "9s").unwrap_err().contains("did you mean `look`"));
+    }
+
+    #[test]
+    fn every_setting_can_be_an_environment_variable() {
+        for (setting, _) in SETTINGS {
+            let name = environment_name(setting);
+            assert!(name.chars().all(|c| c.is_ascii_uppercase() || c == '_'), "{setting}: {name}");
+        }
+        let mut config = Config::default();
+        let variable = ("CATENA_SCHEDULER_LOOK_AHEAD".to_owned(), "3s".to_owned());
+        assert!(config.add_environment([variable].into_iter()).is_empty());
+        assert_eq!(config.scheduler.look_ahead, Duration::from_secs(3));
+        config.add_text("scheduler.look-ahead", "4s").unwrap();
+        assert_eq!(config.scheduler.look_ahead, Duration::from_secs(4));
     }
 
     #[test]

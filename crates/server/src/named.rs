@@ -53,7 +53,7 @@ impl Found<'_> {
                     self.actions(&each.actions, constants, library, programs);
                     continue;
                 }
-                Action::Include(_) => continue,
+                Action::Include(_) | Action::First(_) => continue,
             };
             let Some(service) = library.service(&execute.service) else { continue };
             if programs.insert(&execute.service) && service.script.is_none() && service.path.contains('/') {

@@ -25,6 +25,11 @@ pub(crate) async fn replay(
     blueprint: Blueprint,
     aging: Duration,
 ) -> Result<RunControl, DriverError> {
+    // How many chains there are decides how far the plan is played back.
+    let wrong = store.repair_counts(run.id).await?;
+    if wrong > 0 {
+        eprintln!("run {}: {wrong} counts of chains were wrong and have been repaired", run.id);
+    }
     match blueprint {
         Blueprint::Workflow { program, options } => {
             replay_workflow(store, run, Planner::new(program, options), aging).await

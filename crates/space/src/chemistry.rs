@@ -112,7 +112,7 @@ impl Chemistry {
             match classify(&rule, &homed, &indexed) {
                 Class::Local if rule.heads().next().flatten() == Some(Kind::Level.tag()) => level.push(rule),
                 Class::Local => workflow.push(rule),
-                Class::KeyRoutable(_) => arrive.push(rule),
+                Class::KeyRoutable => arrive.push(rule),
                 Class::Range(range) => map.push(range),
                 Class::Global { why } => {
                     let error = problems.error(why.code, why.span, why.path, why.message);

@@ -13,18 +13,21 @@ impl Random {
     }
 
     /// Any number.
+    #[inline]
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// A number below a limit; 0 if there is none.
+    #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.number()) * u128::from(limit)) >> 64) as u64
     }
 }
 
 /// Spreads the bits of a number over all of it.
+#[inline]
 pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -47,5 +50,20 @@ impl rand_core::TryRng for Random {
             chunk.copy_from_slice(&self.number().to_le_bytes()[..chunk.len()]);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_that_others_compute() {
+        let mut random = Random::new(1_234_567);
+        let numbers = [(); 3].map(|()| random.number());
+        assert_eq!(
+            numbers,
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
     }
 }

@@ -118,24 +118,9 @@ impl Cluster {
 
     /// Starts an instance with some roles. Of those with the role http, one at a time should run.
     pub fn serve(&mut self, name: &str, roles: &str, more: &[&str]) -> Result<(), TestbedError> {
-        self.serve_at(name, None, roles, more)
-    }
-
-    /// Starts an instance on a host. Those with the role http belong where the servers are.
-    pub fn serve_on(&mut self, name: &str, on: &str, roles: &str, more: &[&str]) -> Result<(), TestbedError> {
-        self.serve_at(name, Some(on), roles, more)
-    }
-
-    fn serve_at(
-        &mut self,
-        name: &str,
-        on: Option<&str>,
-        roles: &str,
-        more: &[&str],
-    ) -> Result<(), TestbedError> {
         let mut arguments: Vec<OsString> = vec!["serve".into(), "--roles".into(), roles.into()];
         arguments.extend(more.iter().map(Into::into));
-        self.launch(name, on, arguments, &[])
+        self.launch(name, None, arguments, &[])
     }
 
     /// Starts an agent.

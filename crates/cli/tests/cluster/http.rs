@@ -2,7 +2,7 @@
 
 use crate::small;
 use catena_testbed::wait_until;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -108,6 +108,11 @@ fn requests_are_answered_and_mistakes_explained() {
     assert_eq!(status, 422, "{text}");
     assert!(text.contains("did you mean") && text.contains("\"line\":3"), "{text}");
     assert_eq!(call("POST", &url("/runs"), Some(&token), "\u{0}{{{").0, 422);
+    let submission = json!({"files": [["w.yaml", workflow]], "order": "oldest"}).to_string();
+    let kind = ("Content-Type", "application/vnd.catena+json");
+    let (status, text) = call_with("POST", &url("/runs"), Some(&token), &submission, kind);
+    assert_eq!(status, 422, "{text}");
+    assert!(text.contains("known are fifo, prio, auto"), "{text}");
     assert_eq!(get("/runs/77").0, 404);
     assert_eq!(get("/nothing").0, 404);
     assert_eq!(call("POST", &url("/runs/1/cancel"), Some(&token), "").0, 409);

@@ -1,88 +1,18 @@
 //! Groups of real peers with no server, and what is promised when some of them die, stand still or are cut off.
 
-use catena_testbed::{Net, Peers, wait_until};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
-
-/// So many peers execute nothing that needs `work`: whoever is asked should not be the one who is killed.
-const IDLE: usize = 3;
-/// Nothing here takes so long.
-const LONG: Duration = Duration::from_secs(90);
-
-fn program() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_catena"))
-}
-
-/// Death is noticed soon, and the first ones do no work.
-fn more(number: usize) -> Vec<String> {
-    let mut words = vec!["--lease", "4s", "--cpus", "1"];
-    if number >= IDLE {
-        words.extend(["--capability", "work"]);
-    }
-    words.into_iter().map(str::to_owned).collect()
-}
+use crate::group::{
+    LONG, SLOW, assert_committed_once, begin, end, end_well, events, executor, more, program, read, text,
+    write,
+};
+use catena_testbed::{Peers, wait_until};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
 
 fn group(count: usize) -> Peers {
     let peers = Peers::start(program(), count, &more).unwrap();
     (0..count).for_each(|number| peers.wait_for(number, count).unwrap());
     peers
-}
-
-fn write(peers: &Peers, name: &str, text: &str) -> PathBuf {
-    let path = peers.path().join(name);
-    std::fs::write(&path, text.replace('@', &format!("{}/", peers.path().display()))).unwrap();
-    path
-}
-
-fn read(path: impl AsRef<Path>) -> String {
-    let path = path.as_ref();
-    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-/// Gives a workflow in at a peer, in the background.
-fn begin(peers: &Peers, at: usize, workflow: &str) -> Child {
-    let mut command = peers.command(at, &["run", workflow, "--out", "out", "--json", "--chains", "single"]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-fn end(peers: &Peers, child: Child) -> Output {
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}\n{}\n{}", text(&output), peers.logs());
-    output
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// What the peers have said of this kind.
-fn events(peers: &Peers, kind: &str) -> Vec<Value> {
-    let lines: Vec<Value> = peers.logs().lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
-    lines.into_iter().filter(|event| event["event"] == kind).collect()
-}
-
-/// Each molecule has been committed with one lease only, whoever has said so; unless what it had given was lost since.
-fn assert_committed_once(peers: &Peers, tasks: usize) {
-    let mut leases: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-    for event in events(peers, "committed") {
-        let molecule = event["molecule"].as_str().unwrap().to_owned();
-        leases.entry(molecule).or_default().insert(event["epoch"].as_u64().unwrap());
-    }
-    assert_eq!(leases.len(), tasks, "{}", peers.logs());
-    let again = events(peers, "again");
-    for (molecule, epochs) in leases {
-        let remade = again.iter().filter(|event| event["molecule"] == *molecule).count();
-        assert!(epochs.len() <= 1 + remade, "{molecule}: {epochs:?}");
-    }
-}
-
-/// Waits until a process with this word in its command line runs, and says which peer has started it.
-fn executor(peers: &Peers, word: &str) -> usize {
-    wait_until(LONG, || peers.executor_of(word)).unwrap_or_else(|| panic!("nobody runs it\n{}", peers.logs()))
 }
 
 fn wait_for_event(peers: &Peers, kind: &str) {
@@ -126,14 +56,15 @@ fn a_workflow_comes_to_the_same_among_peers_as_on_one_machine() {
     assert!((0..5).all(|n| picture.contains(peers.address(n))) && picture.contains("5 peers"), "{picture}");
 }
 
-const SLOW: &str = "
-catena: 1
-steps:
-  first: { run: 'echo one > {out}', out: first.txt, needs: work }
-  slow: { run: 'cat {first.out} > {out}; sleep 3.14159; echo two >> {out}', out: slow.txt, needs: work }
-  last: { run: 'cat {slow.out} {first.out} > {out}', out: last.txt }
-results: { last: '{last.out}' }
-";
+#[test]
+fn a_composition_comes_to_the_same_among_peers_as_on_one_machine() {
+    let peers = group(3);
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/composition");
+    let output = peers.command(1, &["run", example.to_str().unwrap(), "--out", "out"]).output().unwrap();
+    assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stderr), peers.logs());
+    let report = "numbers: 3 4 12 84 have the length 85.000000, which is long\n";
+    assert_eq!(read(peers.path().join("out/length.txt")), report);
+}
 
 #[test]
 fn a_task_whose_peer_is_killed_is_executed_elsewhere_and_lost_data_are_made_again() {
@@ -144,11 +75,6 @@ fn a_task_whose_peer_is_killed_is_executed_elsewhere_and_lost_data_are_made_agai
     peers.member(busy).kill();
     end_well(&peers, run);
     assert!(events(&peers, "leased").len() > 3, "it was started once more\n{}", peers.logs());
-}
-
-fn end_well(peers: &Peers, run: Child) {
-    end(peers, run);
-    assert_eq!(read(peers.path().join("out/last.txt")), "one\ntwo\none\n");
 }
 
 #[test]
@@ -223,32 +149,6 @@ fn a_task_that_must_not_be_started_twice_is_not_and_it_is_said_that_it_blocks() 
     assert!(run.try_wait().unwrap().is_none(), "it waits");
     run.kill().unwrap();
     run.wait().unwrap();
-}
-
-#[test]
-fn a_minority_that_is_cut_off_can_neither_capture_nor_commit() {
-    if let Err(why) = Net::is_possible() {
-        eprintln!("skipped: {why}");
-        return;
-    }
-    let net = Net::start(&["a", "b", "c", "d", "e", "f", "g"], None).unwrap();
-    let peers = Peers::start_on(net, 1, program(), &more).unwrap();
-    peers.wait_for(0, 7).unwrap();
-    write(&peers, "wf.yaml", &SLOW.replace("3.14159", "9.42477"));
-    let run = begin(&peers, 0, "wf.yaml");
-    let busy = executor(&peers, "9.42477");
-    let hosts = peers.net().unwrap().hosts().to_vec();
-    hosts[busy].cut().unwrap();
-    // It goes on alone, and nobody believes it; the others do the task again.
-    let again = wait_until(LONG, || (0..7).any(|n| n != busy && peers.executes(n, "9.42477")).then_some(()));
-    assert!(again.is_some(), "{}", peers.logs());
-    end_well(&peers, run);
-    hosts[busy].mend().unwrap();
-    assert_committed_once(&peers, 3);
-    peers.wait_for(0, 7).unwrap();
-    // The group is whole again, and works.
-    write(&peers, "again.yaml", &SLOW.replace("3.14159", "0.1"));
-    end_well(&peers, begin(&peers, busy, "again.yaml"));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn runs_are_paused_reordered_cancelled_retried_and_deleted() {
 #[test]
 fn higher_priorities_run_first() {
     // What an agent holds in advance cannot be overtaken, so it should hold nothing.
-    let mut cluster = start(&format!("{QUICK}scheduler: {{look-ahead: 0s}}\n"));
+    let mut cluster = start(&format!("{QUICK}scheduler: {{lookAhead: 0s}}\n"));
     cluster.serve("main", "http,controller,scheduler", &[]).unwrap();
     cluster.agent("a0", &[], &[]).unwrap();
     cluster.wait_for_agents(1).unwrap();

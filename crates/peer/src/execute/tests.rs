@@ -2,18 +2,31 @@
 
 use super::*;
 use crate::matter::{Document, Finished, Lost, Over};
+use crate::results::{ResultsError, fetch_results};
 use crate::weave::{Pace, Weave};
 use catena_model::{LoadOptions, Value, load, load_text};
-use catena_server::Definition;
+use catena_server::{Definition, PublishedResult};
 use catena_space::molecule::Name as Molecule;
 use catena_space::node::{NewTask, Weaver};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// No task in these tests takes so long.
 const LONG: Duration = Duration::from_mins(1);
+
+impl Executor {
+    /// Gets the results of a workflow that was given in here, and puts them below `out`, as a run on one machine does.
+    pub(crate) fn fetch_results(
+        &self,
+        finished: &Finished,
+        out: &Path,
+    ) -> Result<Vec<PublishedResult>, ResultsError> {
+        fetch_results(&self.shared.depot, finished, &self.shared.config.directory.join("results"), out)
+    }
+}
 
 struct Peer {
     executor: Executor,

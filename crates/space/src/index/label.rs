@@ -1,6 +1,7 @@
 //! Labels: the names of a trie's nodes, and where on the ring they are.
 
 use super::key::{Key, Span};
+use crate::random::Random;
 use serde::{Deserialize, Serialize};
 
 /// One of many tries that share the ring.
@@ -27,12 +28,9 @@ pub struct Label {
     len: u8,
 }
 
-/// Every bit of the outcome depends on every bit of `x` (the finaliser of SplitMix64).
+/// Every bit of the outcome depends on every bit of `x`.
 pub(super) fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+    Random::new(x).number()
 }
 
 impl Label {

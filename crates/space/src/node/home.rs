@@ -680,7 +680,7 @@ impl Node {
     }
 
     /// No majority of the homes answers.
-    pub(super) fn stuck(&mut self, _: Micros, id: Id) {
+    pub(super) fn stuck(&mut self, id: Id) {
         let Some((body, _)) = self.registers.peek(id) else { return };
         let body = body.clone();
         let others = self.homes_now(id).peers().len();

@@ -448,7 +448,7 @@ impl Node {
                 register::Event::Led => self.led(now, id),
                 register::Event::Changed => self.changed(now, id),
                 register::Event::Deposed => self.deposed(id),
-                register::Event::Stuck => self.stuck(now, id),
+                register::Event::Stuck => self.stuck(id),
             }
         }
     }

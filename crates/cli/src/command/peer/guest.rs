@@ -4,16 +4,18 @@ use super::{group_key, runtime};
 use crate::arguments::{Arguments, RunArgs};
 use crate::command::serve::watch_stop;
 use crate::command::{EXIT_FAILED, EXIT_INTERRUPTED, Outcome, print};
-use catena_data::{Depot, DepotOptions};
+use catena_data::{Depot, DepotOptions, address_towards};
 use catena_model::Loaded;
 use catena_peer::wire::Settings as WireSettings;
-use catena_peer::{Answer, Ask, Document, Finished, GroupKey, Identity, Over, Wire, fetch_results};
+use catena_peer::{
+    Answer, Ask, Document, Finished, GroupKey, Identity, LARGEST_MESSAGE, Over, Wire, fetch_results,
+};
 use catena_server::Definition;
 use catena_space::molecule::Ending;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,7 +34,7 @@ pub(super) struct Guest {
 
 impl Guest {
     pub(super) fn new(key: GroupKey) -> Result<Self, String> {
-        let settings = WireSettings { largest_frame: 64 << 20, ..WireSettings::guest() };
+        let settings = WireSettings { largest_frame: LARGEST_MESSAGE, ..WireSettings::guest() };
         let (wire, mut events) =
             Wire::start(&Identity::fleeting(), key, settings).map_err(|e| e.to_string())?;
         tokio::spawn(async move { while events.next().await.is_some() {} });
@@ -162,12 +164,7 @@ fn bring(depot: &Depot, finished: &Finished, work: &Path, out: &Path, show: &Sho
 
 /// Where to serve files so that a peer can get them.
 fn listen_towards(peer: &str) -> SocketAddr {
-    let towards = || {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-        socket.connect(peer.to_socket_addrs().ok()?.next()?).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    };
-    (towards().unwrap_or(Ipv4Addr::LOCALHOST.into()), 0).into()
+    (address_towards(peer).unwrap_or(Ipv4Addr::LOCALHOST.into()), 0).into()
 }
 
 /// What a workflow that was given in is called, so that the same command finds it again.

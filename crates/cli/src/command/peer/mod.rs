@@ -11,8 +11,9 @@ use super::serve::watch_stop;
 use super::{Outcome, print};
 use crate::arguments::{Arguments, KeyArgs, PeerArgs};
 use crate::project::find_config;
+use catena_data::random_hex;
 use catena_model::{parse_bytes, parse_duration};
-use catena_peer::{ExecutorConfig, GroupKey, Identity, MemberConfig, Told, run_member};
+use catena_peer::{ExecutorConfig, GroupKey, MemberConfig, Told, run_member};
 use catena_space::chemistry::SHIPPED;
 use catena_space::{Chemistry, Note, Settings};
 use serde_json::json;
@@ -79,10 +80,9 @@ fn rules(name: &str) -> Result<Chemistry, String> {
 fn group_key(args: &KeyArgs, state: &Path, begins: bool) -> Result<GroupKey, String> {
     let path = args.file.clone().unwrap_or_else(|| state.join("group.key"));
     if begins && !path.exists() && args.file.is_none() {
-        let identity = Identity::fleeting();
-        let secret = format!("{}{}\n", identity.id(), Identity::fleeting().id());
+        let secret = random_hex(32).map_err(|e| format!("a key for the group cannot be made: {e}"))?;
         std::fs::create_dir_all(state).map_err(|e| format!("{}: {e}", state.display()))?;
-        write_secret(&path, &secret).map_err(|e| format!("{}: {e}", path.display()))?;
+        write_secret(&path, &format!("{secret}\n")).map_err(|e| format!("{}: {e}", path.display()))?;
         eprintln!("made a key for the group: {}; peers that join need a copy of it", path.display());
     }
     GroupKey::from_file(&path).map_err(|e| {
