@@ -13,7 +13,7 @@ use catena_data::{Artifact, Depot};
 use catena_model::chain::{
     AgentEvent, Argument, Attempt, Executable, History, Outcome, Phase, TaskFailure, TaskResult, Unsupplied,
 };
-use catena_model::{DIRECTORY, Direction, Name, RetryPolicy, Template, TimeoutPolicy, shell_quote};
+use catena_model::{DIRECTORY, Direction, Name, RetryPolicy, Template, TimeoutPolicy, VALUE, shell_quote};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -555,15 +555,21 @@ fn missing_output(task: &Executable, staging: &Staging) -> Option<String> {
     })
 }
 
-/// The values of a task's outputs: final paths, and for directories the files in them.
+/// Values are numbers and words; whatever is larger is a file.
+const MAX_VALUE: u64 = 64 << 10;
+
+/// The values of a task's outputs: final paths, for directories the files in them, for values what is in the file.
 fn collect_outputs(task: &Executable, staging: &Staging) -> Result<Vec<Vec<String>>, String> {
     task.outputs()
         .map(|output| {
             let target = output.variable.value.as_str();
+            let local = Path::new(staging.locate(target));
+            if output.data_type == VALUE {
+                return read_value(output, local).map(|v| vec![v]);
+            }
             if output.data_type != DIRECTORY {
                 return Ok(vec![target.to_owned()]);
             }
-            let local = Path::new(staging.locate(target));
             let files = files_below(local).map_err(|e| unreadable(output, local, &e))?;
             let in_place = |f: &PathBuf| {
                 Path::new(target).join(f.strip_prefix(local).unwrap_or(f)).to_string_lossy().into_owned()
@@ -571,6 +577,21 @@ fn collect_outputs(task: &Executable, staging: &Staging) -> Result<Vec<Vec<Strin
             Ok(files.iter().map(in_place).collect())
         })
         .collect()
+}
+
+/// What a task has written as a value, without the space around it.
+fn read_value(output: &Argument, path: &Path) -> Result<String, String> {
+    let bytes = std::fs::metadata(path).map(|m| m.len());
+    if bytes.as_ref().is_ok_and(|n| *n > MAX_VALUE) {
+        return Err(format!(
+            "its output `{}` is a value, but has more than {} KiB",
+            output.id,
+            MAX_VALUE >> 10
+        ));
+    }
+    let text = bytes.and_then(|_| std::fs::read_to_string(path));
+    let text = text.map_err(|e| format!("its output `{}` cannot be read as a value: {e}", output.id))?;
+    Ok(text.trim().to_owned())
 }
 
 fn unreadable(output: &Argument, path: &Path, e: &io::Error) -> String {

@@ -100,6 +100,19 @@ impl Condition {
         Self { source, root: walk(&self.root, &f) }
     }
 
+    /// Holds if both hold.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        let source = format!("({}) and ({})", self.source, other.source);
+        Self { source, root: Expr::Binary(Op::And, Box::new(self.root), Box::new(other.root.clone())) }
+    }
+
+    /// Holds if this does not.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self { source: format!("not ({})", self.source), root: Expr::Not(Box::new(self.root)) }
+    }
+
     /// The names it mentions.
     pub fn names(&self) -> Vec<Name> {
         fn walk(e: &Expr, out: &mut Vec<Name>) {

@@ -5,13 +5,27 @@ use crate::library::Library;
 use crate::policy::RetryPolicy;
 use crate::quantity::Resources;
 use crate::workflow::{
-    Action, Execute, ForEach, Include, Input, InputSource, Output, Reference, VarRef, Workflow,
+    Action, Execute, First, ForEach, Gather, Include, Input, InputSource, Output, Reference, VarRef, Workflow,
 };
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// The workflow as long-form YAML.
 pub fn to_long_form(workflow: &Workflow, library: &Library) -> String {
+    to_yaml(&to_long_value(workflow, library), &FIELD_ORDER)
+}
+
+/// A mapping as YAML. On every level these fields come first, in this order.
+pub fn to_yaml(value: &Value, first: &[&str]) -> String {
+    let mut out = String::new();
+    for (key, value) in sorted(value.as_object(), first) {
+        entry(&mut out, key, value, 0, first);
+    }
+    out
+}
+
+/// The workflow in the long form, as a value.
+pub fn to_long_value(workflow: &Workflow, library: &Library) -> Value {
     let mut root = Map::new();
     root.insert("api".into(), json!(workflow.api.as_str()));
     if let Some(name) = &workflow.name {
@@ -33,14 +47,7 @@ pub fn to_long_form(workflow: &Workflow, library: &Library) -> String {
         let results = workflow.results.iter().map(|r| (r.name.to_string(), json!(r.var.as_str())));
         root.insert("results".into(), Value::Object(results.collect()));
     }
-    let order = ["api", "name", "priority", "retries", "vars", "actions", "results"];
-    let mut out = String::new();
-    for key in order {
-        if let Some(value) = root.get(key) {
-            entry(&mut out, key, value, 0);
-        }
-    }
-    out
+    Value::Object(root)
 }
 
 fn actions(list: &[Action], library: &Library) -> Value {
@@ -49,6 +56,7 @@ fn actions(list: &[Action], library: &Library) -> Value {
             Action::Execute(a) => execute(a, library),
             Action::For(a) => for_each(a, library),
             Action::Include(a) => include(a),
+            Action::First(a) => first(a),
         })
         .collect()
 }
@@ -85,6 +93,9 @@ fn outputs(list: &[Output]) -> Value {
             }
             if let Some(name) = &o.name {
                 m["as"] = json!(name.to_string());
+            }
+            if o.value {
+                m["value"] = json!(true);
             }
             m
         })
@@ -180,6 +191,20 @@ fn for_each(a: &ForEach, library: &Library) -> Value {
     if !a.yield_to_output.is_empty() {
         m["yieldToOutput"] = vars(&a.yield_to_output);
     }
+    match &a.gather {
+        Gather::Join => {}
+        Gather::Nest => m["collect"] = json!("nested"),
+        Gather::Carry { carried, condition } => {
+            let carried = carried.iter();
+            m["carry"] = carried
+                .map(|c| json!({"enumerator": c.enumerator.id.as_str(), "init": c.init.id.as_str()}))
+                .collect();
+            if let Some(condition) = condition {
+                m["while"] = json!(condition.source());
+            }
+        }
+        Gather::Pairs { right } => m["pairs"] = json!(right.id.as_str()),
+    }
     if let Some(v) = &a.yield_to_input {
         m["yieldToInput"] = json!(v.id.as_str());
     }
@@ -203,25 +228,53 @@ fn include(a: &Include) -> Value {
     if !a.depends_on.is_empty() {
         m["dependsOn"] = names(&a.depends_on);
     }
+    if let Some(when) = &a.when {
+        m["when"] = json!(when.source());
+    }
+    m
+}
+
+fn first(a: &First) -> Value {
+    let mut m = json!({"type": "first", "id": a.id.as_str(), "output": a.output.id.as_str()});
+    m["inputs"] = a.inputs.iter().map(|v| v.id.as_str()).collect();
+    if !a.depends_on.is_empty() {
+        m["dependsOn"] = names(&a.depends_on);
+    }
     m
 }
 
 /// Fields in the order people expect them; the rest follows by name.
-const FIELD_ORDER: [&str; 8] = ["type", "id", "service", "run", "input", "enumerator", "inputs", "outputs"];
+const FIELD_ORDER: [&str; 15] = [
+    "api",
+    "name",
+    "priority",
+    "retries",
+    "vars",
+    "type",
+    "id",
+    "service",
+    "run",
+    "input",
+    "enumerator",
+    "inputs",
+    "outputs",
+    "actions",
+    "results",
+];
 
-fn entry(out: &mut String, key: &str, value: &Value, indent: usize) {
+fn entry(out: &mut String, key: &str, value: &Value, indent: usize, first: &[&str]) {
     let pad = " ".repeat(indent);
     match value {
         Value::Object(m) if !m.is_empty() => {
             let _ = writeln!(out, "{pad}{}:", scalar(key));
-            for (k, v) in sorted(m) {
-                entry(out, k, v, indent + 2);
+            for (k, v) in sorted(Some(m), first) {
+                entry(out, k, v, indent + 2, first);
             }
         }
         Value::Array(items) if !items.is_empty() => {
             let _ = writeln!(out, "{pad}{}:", scalar(key));
             for item in items {
-                list_item(out, item, indent + 2);
+                list_item(out, item, indent + 2, first);
             }
         }
         other => {
@@ -230,13 +283,13 @@ fn entry(out: &mut String, key: &str, value: &Value, indent: usize) {
     }
 }
 
-fn list_item(out: &mut String, item: &Value, indent: usize) {
+fn list_item(out: &mut String, item: &Value, indent: usize, first: &[&str]) {
     let pad = " ".repeat(indent);
     match item {
         Value::Object(m) if !m.is_empty() => {
             let mut text = String::new();
-            for (k, v) in sorted(m) {
-                entry(&mut text, k, v, indent + 2);
+            for (k, v) in sorted(Some(m), first) {
+                entry(&mut text, k, v, indent + 2, first);
             }
             let _ = write!(out, "{pad}- {}", &text[indent + 2..]);
         }
@@ -246,9 +299,9 @@ fn list_item(out: &mut String, item: &Value, indent: usize) {
     }
 }
 
-fn sorted(m: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let mut entries: Vec<_> = m.iter().collect();
-    entries.sort_by_key(|(k, _)| FIELD_ORDER.iter().position(|f| f == k).unwrap_or(FIELD_ORDER.len()));
+fn sorted<'m>(m: Option<&'m Map<String, Value>>, first: &[&str]) -> Vec<(&'m String, &'m Value)> {
+    let mut entries: Vec<_> = m.into_iter().flatten().collect();
+    entries.sort_by_key(|(k, _)| first.iter().position(|f| f == k).unwrap_or(first.len()));
     entries
 }
 

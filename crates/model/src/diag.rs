@@ -63,6 +63,13 @@ impl Sources {
         self.list.first()
     }
 
+    /// Shows another text in place of the first document, which was made from it.
+    pub fn set_main(&mut self, text: Arc<str>) {
+        if let Some(main) = self.list.first_mut() {
+            main.text = text;
+        }
+    }
+
     /// All documents in the order they were read.
     pub fn iter(&self) -> impl Iterator<Item = &Source> {
         self.list.iter()
@@ -237,6 +244,14 @@ impl Diagnostics {
         if let Some(last) = self.list.last_mut() {
             f(last);
         }
+    }
+
+    /// Points to other places of the first document, which was made from another.
+    pub fn relocate(&mut self, to: impl Fn(Span) -> Span) {
+        self.list
+            .iter_mut()
+            .filter(|d| d.span.source == 0 && d.span.line > 0)
+            .for_each(|d| d.span = to(d.span));
     }
 
     /// All problems in the order they were found.

@@ -4,11 +4,12 @@
 //! that a macro can be included many times without clashes.
 
 use crate::Name;
+use crate::condition::Condition;
 use crate::diag::{Diagnostics, Span};
 use crate::library::Library;
 use crate::workflow::{
-    Action, Execute, ForEach, Include, Input, InputSource, Macro, Output, Reference, VarRef, Variable,
-    Workflow,
+    Action, Carried, Execute, First, ForEach, Gather, Include, Input, InputSource, Macro, Output, Reference,
+    VarRef, Variable, Workflow,
 };
 use smol_str::format_smolstr;
 use std::cell::Cell;
@@ -36,7 +37,7 @@ fn contains_include(actions: &[Action]) -> bool {
     actions.iter().any(|a| match a {
         Action::Include(_) => true,
         Action::For(f) => contains_include(&f.actions),
-        Action::Execute(_) => false,
+        Action::Execute(_) | Action::First(_) => false,
     })
 }
 
@@ -52,7 +53,7 @@ impl Expander<'_> {
         let mut out = Vec::with_capacity(actions.len());
         for action in actions {
             match action {
-                Action::Execute(_) => out.push(action),
+                Action::Execute(_) | Action::First(_) => out.push(action),
                 Action::For(mut f) => {
                     f.actions = self.list(std::mem::take(&mut f.actions), open);
                     out.push(Action::For(f));
@@ -204,8 +205,9 @@ impl Scope<'_> {
         match action {
             Action::Execute(a) => {
                 let mut options = a.options.clone();
-                if let Some(o) = options.as_deref_mut() {
-                    o.when = o.when.take().map(|c| c.rename(|n| self.var(n)));
+                let when = self.when(options.as_deref_mut().and_then(|o| o.when.take()).as_ref());
+                if when.is_some() {
+                    options.get_or_insert_default().when = when;
                 }
                 Action::Execute(Box::new(Execute {
                     id: self.new_id(&a.id),
@@ -227,7 +229,15 @@ impl Scope<'_> {
                 yield_to_output: a.yield_to_output.iter().map(|v| self.var_ref(v)).collect(),
                 yield_to_input: a.yield_to_input.as_ref().map(|v| self.var_ref(v)),
                 depends_on: self.depends_on(&a.depends_on),
-                when: a.when.as_ref().map(|c| c.rename(|n| self.var(n))),
+                when: self.when(a.when.as_ref()),
+                gather: self.gather(&a.gather),
+                span: a.span,
+            })),
+            Action::First(a) => Action::First(Box::new(First {
+                id: self.new_id(&a.id),
+                inputs: a.inputs.iter().map(|v| self.var_ref(v)).collect(),
+                output: self.var_ref(&a.output),
+                depends_on: self.depends_on(&a.depends_on),
                 span: a.span,
             })),
             Action::Include(a) => Action::Include(Box::new(Include {
@@ -236,8 +246,36 @@ impl Scope<'_> {
                 inputs: self.inputs(&a.inputs),
                 outputs: self.outputs(&a.outputs),
                 depends_on: self.depends_on(&a.depends_on),
+                when: self.when(a.when.as_ref()),
                 span: a.span,
             })),
+        }
+    }
+
+    /// The condition of an action as it is outside: that of the include action counts for everything inside.
+    fn when(&self, own: Option<&Condition>) -> Option<Condition> {
+        let own = own.map(|c| c.rename(|n| self.var(n)));
+        match (&self.include.when, own) {
+            (Some(outer), Some(own)) => Some(outer.clone().and(&own)),
+            (outer, own) => own.or_else(|| outer.clone()),
+        }
+    }
+
+    fn gather(&self, gather: &Gather) -> Gather {
+        match gather {
+            Gather::Join => Gather::Join,
+            Gather::Nest => Gather::Nest,
+            Gather::Carry { carried, condition } => Gather::Carry {
+                carried: carried
+                    .iter()
+                    .map(|c| Carried {
+                        enumerator: self.enumerator(&c.enumerator),
+                        init: self.var_ref(&c.init),
+                    })
+                    .collect(),
+                condition: condition.as_ref().map(|c| c.rename(|n| self.var(n))),
+            },
+            Gather::Pairs { right } => Gather::Pairs { right: self.enumerator(right) },
         }
     }
 }
@@ -279,6 +317,7 @@ fn replace_dependencies(mut actions: Vec<Action>) -> Vec<Action> {
                     replace(&mut a.depends_on, ids);
                     walk(&mut a.actions, ids);
                 }
+                Action::First(a) => replace(&mut a.depends_on, ids),
                 Action::Include(_) => {}
             }
         }

@@ -34,7 +34,7 @@ mod yaml;
 pub type Name = smol_str::SmolStr;
 
 pub use condition::Condition;
-pub use convert::to_long_form;
+pub use convert::{to_long_form, to_long_value, to_yaml};
 pub use diag::{Diagnostic, Diagnostics, Severity, Source, Sources, Span, nearest};
 pub use document::{DocumentKind, LoadOptions, Loaded, WORKFLOW_FILES, load, load_text, read_text};
 pub use expand::expand_macros;
@@ -47,8 +47,8 @@ pub use template::{Field, Insert, Part, Template, shell_quote};
 pub use time::moment;
 pub use validate::{validate_macro, validate_workflow};
 pub use workflow::{
-    Action, DIRECTORY, Direction, Execute, ExecuteOptions, ForEach, Include, Input, InputSource, Macro,
-    MacroParameter, NamedResult, Output, Reference, RuntimeArgument, Service, ServiceParameter, VarRef,
-    Variable, Workflow, value_to_text,
+    Action, Carried, DIRECTORY, Direction, Execute, ExecuteOptions, First, ForEach, Gather, Include, Input,
+    InputSource, Macro, MacroParameter, NamedResult, Output, Reference, RuntimeArgument, Service,
+    ServiceParameter, VALUE, VarRef, Variable, Workflow, value_to_text,
 };
 pub use yaml::{Data, Node, parse as parse_yaml};

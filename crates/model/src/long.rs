@@ -7,8 +7,9 @@ use crate::quantity::Cardinality;
 use crate::read::{Context, Fields, Note};
 use crate::template::Template;
 use crate::workflow::{
-    Action, Direction, Execute, ExecuteOptions, ForEach, Include, Input, InputSource, Macro, MacroParameter,
-    NamedResult, Output, Reference, RuntimeArgument, Service, ServiceParameter, VarRef, Variable, Workflow,
+    Action, Carried, Direction, Execute, ExecuteOptions, First, ForEach, Gather, Include, Input, InputSource,
+    Macro, MacroParameter, NamedResult, Output, Reference, RuntimeArgument, Service, ServiceParameter,
+    VarRef, Variable, Workflow,
 };
 use crate::yaml::Node;
 use serde_json::Value;
@@ -101,6 +102,7 @@ impl LongReader {
         let note = match text("type").as_str() {
             "for" => Note::Kind("for-each", Name::default()),
             "include" => Note::Kind("include", text("macro")),
+            "first" => Note::Kind("first", Name::default()),
             _ => Note::Kind("execute", text("service")),
         };
         ctx.enter("actions", Some(number), note);
@@ -137,14 +139,20 @@ impl LongReader {
                 let macro_id = f.require_string(ctx, "macro");
                 let inputs = self.inputs(ctx, f.take("inputs"));
                 let outputs = self.outputs(ctx, f.take("outputs"), false);
+                let when = f.take("when").and_then(|n| condition(ctx, n));
                 let span = node.span;
-                let include = |macro_id| Include { id, macro_id, inputs, outputs, depends_on, span };
+                let include = |macro_id| Include { id, macro_id, inputs, outputs, depends_on, when, span };
                 macro_id.map(include).map(Box::new).map(Action::Include)
+            }
+            Some("first") => {
+                let inputs = f.require(ctx, "inputs").map(|n| self.var_refs(ctx, Some(n)))?;
+                let output = f.require(ctx, "output").and_then(|n| self.var_ref(ctx, n))?;
+                Some(Action::First(Box::new(First { id, inputs, output, depends_on, span: node.span })))
             }
             other => {
                 let other = other.unwrap_or("");
                 ctx.error("unknown-action-type", kind.span, format!("unknown type of action `{other}`"))
-                    .did_you_mean(other, ["execute", "for", "include"]);
+                    .did_you_mean(other, ["execute", "for", "include", "first"]);
                 return None;
             }
         };
@@ -242,16 +250,16 @@ impl LongReader {
             let input = f.require(ctx, "input").and_then(|n| self.var_ref(ctx, n));
             let enumerator = f.require(ctx, "enumerator").and_then(|n| self.var_ref(ctx, n));
             f.finish(ctx);
-            let enumerator = enumerator.map(|v| Variable { id: v.id, value: None, span: v.span });
-            Some((input?, enumerator?))
+            Some((input?, enumerator.map(unset)?))
         });
         let when = f.take("when").and_then(|n| condition(ctx, n));
+        let gather = self.gather(ctx, f, &output, &yield_to_output);
         let actions = self.actions(ctx, f.take("actions"));
-        let enumerator = enumerator.map(|v| Variable { id: v.id, value: None, span: v.span });
         Some(ForEach {
             id,
             input: input?,
-            enumerator: enumerator?,
+            enumerator: enumerator.map(unset)?,
+            gather,
             zip,
             output,
             actions,
@@ -261,6 +269,54 @@ impl LongReader {
             when,
             span,
         })
+    }
+
+    /// What becomes of what iterations yield: `collect: nested`, `carry` with `while`, or `pairs`.
+    fn gather(
+        &mut self,
+        ctx: &mut Context,
+        f: &mut Fields<'_>,
+        output: &[VarRef],
+        yields: &[VarRef],
+    ) -> Gather {
+        let span = f.span;
+        let nested = f.take("collect").and_then(|n| match ctx.string(n)?.as_str() {
+            "joined" => Some(Gather::Join),
+            "nested" => Some(Gather::Nest),
+            other => {
+                ctx.error("unknown-collect", n.span, format!("`{other}` is no way to collect lists"))
+                    .did_you_mean(other, ["joined", "nested"]);
+                None
+            }
+        });
+        let carried = f.take("carry").map(|n| {
+            ctx.list(Some(n), "carry", |ctx, n| {
+                let mut f = Fields::new(ctx, n)?;
+                let enumerator = f.require(ctx, "enumerator").and_then(|n| self.var_ref(ctx, n));
+                let init = f.require(ctx, "init").and_then(|n| self.var_ref(ctx, n));
+                f.finish(ctx);
+                Some(Carried { enumerator: enumerator.map(unset)?, init: init? })
+            })
+        });
+        let condition = f.take("while").and_then(|n| condition(ctx, n));
+        let pairs = f.take("pairs").and_then(|n| self.var_ref(ctx, n));
+        if usize::from(nested.is_some()) + usize::from(carried.is_some()) + usize::from(pairs.is_some()) > 1 {
+            ctx.error("gather", span, "an action has at most one of `collect`, `carry` and `pairs`");
+        }
+        if condition.is_some() && carried.is_none() {
+            ctx.error("while-without-carry", span, "`while` needs `carry`: something has to change")
+                .help("use `when` to decide whether the action runs at all");
+        }
+        let expected = carried.as_ref().map(Vec::len).or(pairs.as_ref().map(|_| 1));
+        if expected.is_some_and(|n| output.len() != n || yields.len() != n) {
+            let message = "`output` and `yieldToOutput` must name one variable for each that is handed on";
+            ctx.error("yield-count", span, message);
+        }
+        match (carried, pairs) {
+            (Some(carried), _) => Gather::Carry { carried, condition },
+            (None, Some(right)) => Gather::Pairs { right: unset(right) },
+            (None, None) => nested.unwrap_or_default(),
+        }
     }
 
     /// One variable or a list of them.
@@ -313,12 +369,20 @@ impl LongReader {
             let mut f = Fields::new(ctx, n)?;
             let id = f.require_string(ctx, "id");
             let var = f.require(ctx, "var").and_then(|n| self.var_ref(ctx, n));
-            let mut output =
-                Output { id: id?, var: var?.id, prefix: None, store: false, name: None, span: n.span };
+            let mut output = Output {
+                id: id?,
+                var: var?.id,
+                prefix: None,
+                store: false,
+                name: None,
+                value: false,
+                span: n.span,
+            };
             if full {
                 output.prefix = f.string(ctx, "prefix").map(|p| p.as_str().into());
                 output.store = f.take("store").and_then(|n| ctx.boolean(n)).unwrap_or(false);
                 output.name = f.string(ctx, "as").map(|t| Arc::new(output_name(&t)));
+                output.value = f.take("value").and_then(|n| ctx.boolean(n)).unwrap_or(false);
             }
             f.finish(ctx);
             Some(output)
@@ -347,6 +411,11 @@ impl LongReader {
         f.finish(ctx);
         Some(Macro { id: id?, name, description, parameters, vars, actions, span: node.span })
     }
+}
+
+/// A variable that gets its value later.
+fn unset(v: VarRef) -> Variable {
+    Variable { id: v.id, value: None, span: v.span }
 }
 
 fn condition(ctx: &mut Context, node: &Node) -> Option<Condition> {
@@ -414,7 +483,11 @@ pub(crate) fn inline_service(
     }
     for output in outputs {
         let directory = output.name.as_ref().is_some_and(|n| n.to_string().ends_with('/'));
-        let data_type = Name::new_static(if directory { crate::workflow::DIRECTORY } else { "file" });
+        let data_type = Name::new_static(match output.value {
+            true => crate::workflow::VALUE,
+            false if directory => crate::workflow::DIRECTORY,
+            false => "file",
+        });
         parameters.push(parameter(&output.id, Direction::Output, Cardinality::ONE, data_type));
     }
     script.split_fields(|name| parameters.iter().any(|p| p.id == name));

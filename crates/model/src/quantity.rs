@@ -152,6 +152,17 @@ impl Resources {
             && need.named.iter().all(|(name, n)| self.named.get(name).copied().unwrap_or(0) >= *n)
     }
 
+    /// How often `need` fits at once; without end if it asks for nothing.
+    pub fn times(&self, need: &Self) -> u64 {
+        let named = need.named.iter().map(|(name, n)| (self.named.get(name).copied().unwrap_or(0), *n));
+        let quantities = [(self.cpus, need.cpus), (self.memory, need.memory), (self.disk, need.disk)];
+        let times = quantities
+            .into_iter()
+            .chain(named)
+            .map(|(have, need)| have.checked_div(need).unwrap_or(u64::MAX));
+        times.min().unwrap_or(u64::MAX)
+    }
+
     /// Takes `need` away. The caller has checked that it fits.
     pub fn take(&mut self, need: &Self) {
         self.change(need, u64::saturating_sub);
@@ -255,5 +266,17 @@ mod tests {
         assert!(!have.fits(&need));
         have.give(&need);
         assert_eq!(have.memory, 100);
+    }
+
+    #[test]
+    fn the_scarcest_quantity_says_how_often_resources_fit() {
+        let gpus = |n| BTreeMap::from([(Name::new_static("gpus"), n)]);
+        let have = Resources { cpus: 8000, memory: 100, disk: 50, named: gpus(2000) };
+        let times = |need: Resources| have.times(&need);
+        assert_eq!(times(Resources::default()), 8);
+        assert_eq!(times(Resources { disk: 20, ..Resources::default() }), 2);
+        assert_eq!(times(Resources { named: gpus(1000), ..Resources::default() }), 2);
+        assert_eq!(times(Resources { named: gpus(3000), ..Resources::default() }), 0);
+        assert_eq!(times(Resources::zero()), u64::MAX);
     }
 }

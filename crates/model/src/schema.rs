@@ -63,7 +63,7 @@ pub fn json_schema() -> Value {
             "vars": {"oneOf": [{"$ref": "#/$defs/var"}, {"type": "array", "items": {"$ref": "#/$defs/var"}}]},
             "short": short_form(),
             "long": long_form(),
-            "action": {"oneOf": [{"$ref": "#/$defs/execute"}, {"$ref": "#/$defs/for"}, {"$ref": "#/$defs/include"}]},
+            "action": {"oneOf": [{"$ref": "#/$defs/execute"}, {"$ref": "#/$defs/for"}, {"$ref": "#/$defs/include"}, {"$ref": "#/$defs/first"}]},
             "execute": execute(),
             "for": for_each(),
             "include": {
@@ -76,6 +76,20 @@ pub fn json_schema() -> Value {
                     "macro": {"type": "string"},
                     "inputs": {"type": "array", "items": {"$ref": "#/$defs/input"}},
                     "outputs": {"type": "array", "items": {"$ref": "#/$defs/output"}},
+                    "dependsOn": {"$ref": "#/$defs/names"},
+                    "when": {"type": ["string", "boolean"]}
+                }
+            },
+            "first": {
+                "description": "Takes the first of several values that is there.",
+                "type": "object",
+                "required": ["type", "inputs", "output"],
+                "additionalProperties": false,
+                "properties": {
+                    "id": {"type": "string"},
+                    "type": {"const": "first"},
+                    "inputs": {"$ref": "#/$defs/vars"},
+                    "output": {"$ref": "#/$defs/var"},
                     "dependsOn": {"$ref": "#/$defs/names"}
                 }
             },
@@ -95,7 +109,8 @@ pub fn json_schema() -> Value {
                     "var": {"$ref": "#/$defs/var"},
                     "prefix": {"type": "string", "description": "A directory, or the beginning of the file name."},
                     "store": {"type": "boolean", "default": false, "description": "Keep the value as a result."},
-                    "as": {"type": "string", "description": "The exact file name; may use inputs, such as `{x.stem}.txt`."}
+                    "as": {"type": "string", "description": "The exact file name; may use inputs, such as `{x.stem}.txt`."},
+                    "value": {"type": "boolean", "default": false, "description": "Not the file counts but what is in it: a number, a word."}
                 }
             },
             "service": service()
@@ -133,7 +148,7 @@ fn short_form() -> Value {
                     "service": {"type": "string", "description": "A registered service in place of a command."},
                     "use": {"type": "string", "description": "Another workflow file in place of a command."},
                     "in": {"type": "object", "description": "Values for the parameters of the service or workflow."},
-                    "out": {"description": "The name of the output file, or a mapping of names to files; a directory ends in `/`.", "type": ["string", "object"]},
+                    "out": {"description": "The name of the output file, or a mapping of names to files; a directory ends in `/`; `{value: file}` is what is in the file.", "type": ["string", "object"]},
                     "after": {"$ref": "#/$defs/names", "description": "Steps that must have ended before."},
                     "when": {"type": ["string", "boolean"], "description": "Runs only if this holds, such as `{min} > 1`."},
                     "needs": {"$ref": "#/$defs/names", "description": "Capabilities an agent must offer."},
@@ -224,6 +239,19 @@ fn for_each() -> Value {
             "actions": {"type": "array", "items": {"$ref": "#/$defs/action"}},
             "yieldToOutput": {"$ref": "#/$defs/vars"},
             "yieldToInput": {"$ref": "#/$defs/var"},
+            "collect": {"enum": ["joined", "nested"], "default": "joined", "description": "Whether a list that is yielded is taken apart or is one element."},
+            "carry": {
+                "description": "What each iteration gets from the one before it. The output is what the last one yields.",
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["enumerator", "init"],
+                    "additionalProperties": false,
+                    "properties": {"enumerator": {"$ref": "#/$defs/var"}, "init": {"$ref": "#/$defs/var"}}
+                }
+            },
+            "while": {"type": ["string", "boolean"], "description": "With `carry`: the next iteration begins only if this holds."},
+            "pairs": {"$ref": "#/$defs/var", "description": "Holds the second of a pair: pairs are made until one value is left."},
             "dependsOn": {"$ref": "#/$defs/names"},
             "when": {"type": ["string", "boolean"]}
         }

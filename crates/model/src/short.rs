@@ -12,8 +12,8 @@ use crate::policy::{RetryPolicy, TimeoutPolicy};
 use crate::read::{Context, Fields, Note};
 use crate::template::{Part, Template};
 use crate::workflow::{
-    Action, Direction, Execute, ExecuteOptions, ForEach, Include, Input, InputSource, Macro, MacroParameter,
-    NamedResult, Output, Reference, Service, VarRef, Variable, Workflow,
+    Action, Direction, Execute, ExecuteOptions, ForEach, Gather, Include, Input, InputSource, Macro,
+    MacroParameter, NamedResult, Output, Reference, Service, VarRef, Variable, Workflow,
 };
 use crate::yaml::{self, Node};
 use serde_json::Value;
@@ -330,6 +330,7 @@ impl<'a> ShortReader<'a> {
             let include = self.use_step(ctx, &mut f, &id, use_file, &loops, &suffix);
             include.map(|mut a| {
                 a.span = key;
+                a.when = inner_when;
                 if !in_loop {
                     a.depends_on.clone_from(&depends_on);
                 }
@@ -366,6 +367,7 @@ impl<'a> ShortReader<'a> {
                 input,
                 enumerator,
                 zip: group,
+                gather: Gather::Join,
                 output: output.collect(),
                 actions: vec![action],
                 yield_to_output,
@@ -559,6 +561,7 @@ impl<'a> ShortReader<'a> {
 
     fn outputs(ctx: &mut Context, node: &Node, id: &Name, suffix: &str) -> Vec<Output> {
         let one = |ctx: &mut Context, name: &str, n: &Node| {
+            let (n, value) = n.get("value").map_or((n, false), |n| (n, true));
             let file = ctx.string(n)?;
             let literal = file.trim_end_matches('/');
             if literal.is_empty() || file.starts_with('/') || literal.split('/').any(|part| part == "..") {
@@ -572,6 +575,7 @@ impl<'a> ShortReader<'a> {
                 prefix: None,
                 store: false,
                 name: Some(Arc::new(Template::parse(&file))),
+                value,
                 span: n.span,
             })
         };
@@ -601,10 +605,11 @@ impl<'a> ShortReader<'a> {
             prefix: None,
             store: false,
             name: None,
+            value: false,
             span,
         });
         let outputs = outputs.collect();
-        Some(Include { id: id.clone(), macro_id, inputs, outputs, depends_on: Vec::new(), span })
+        Some(Include { id: id.clone(), macro_id, inputs, outputs, depends_on: Vec::new(), when: None, span })
     }
 
     fn macro_id(&self, step: &str, file: &str) -> Name {

@@ -59,6 +59,8 @@ pub enum Action {
     For(Box<ForEach>),
     /// Inserts a macro.
     Include(Box<Include>),
+    /// Takes the first of several values that is there.
+    First(Box<First>),
 }
 
 /// Runs a service.
@@ -116,6 +118,8 @@ pub struct ForEach {
     pub enumerator: Variable,
     /// Further lists that are walked through side by side, each with its own enumerator.
     pub zip: Vec<(VarRef, Variable)>,
+    /// What becomes of what the iterations yield, and whether they need each other.
+    pub gather: Gather,
     /// Receive what the iterations yield.
     pub output: Vec<VarRef>,
     /// What is repeated.
@@ -128,6 +132,52 @@ pub struct ForEach {
     pub depends_on: Vec<Reference>,
     /// Runs only if this holds.
     pub when: Option<Condition>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What becomes of what the iterations of a for-each action yield.
+#[derive(Clone, Debug, Default)]
+pub enum Gather {
+    /// It is collected. A list that is yielded is taken apart.
+    #[default]
+    Join,
+    /// It is collected. A list that is yielded is one element.
+    Nest,
+    /// It is handed to the next iteration. The output is what the last one yields.
+    Carry {
+        /// What is handed on, one for each output.
+        carried: Vec<Carried>,
+        /// The next iteration begins only if this holds.
+        condition: Option<Condition>,
+    },
+    /// The elements are paired, then what came of the pairs, until one is left. An odd last one waits for the next round.
+    Pairs {
+        /// Holds the second of a pair, as the enumerator holds the first.
+        right: Variable,
+    },
+}
+
+/// Something that an iteration gets from the one before it.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    /// Holds it.
+    pub enumerator: Variable,
+    /// What the first iteration gets.
+    pub init: VarRef,
+}
+
+/// Takes the first of several values that is there: not skipped.
+#[derive(Clone, Debug)]
+pub struct First {
+    /// Its name, unique in the workflow.
+    pub id: Name,
+    /// The values, in the order of preference.
+    pub inputs: Vec<VarRef>,
+    /// Receives the value.
+    pub output: VarRef,
+    /// Actions that must have ended before.
+    pub depends_on: Vec<Reference>,
     /// Where it stands.
     pub span: Span,
 }
@@ -145,6 +195,8 @@ pub struct Include {
     pub outputs: Vec<Output>,
     /// Actions that must have ended before.
     pub depends_on: Vec<Reference>,
+    /// Everything in it runs only if this holds.
+    pub when: Option<Condition>,
     /// Where it stands.
     pub span: Span,
 }
@@ -200,6 +252,8 @@ pub struct Output {
     pub store: bool,
     /// The exact file name, in a directory of its own; may use the action's inputs.
     pub name: Option<Arc<Template>>,
+    /// Not the file counts but what is in it. For actions with `run`; services say it of their parameters.
+    pub value: bool,
     /// Where it stands.
     pub span: Span,
 }
@@ -299,6 +353,9 @@ impl ServiceParameter {
 /// The data type of directories.
 pub const DIRECTORY: &str = "directory";
 
+/// The data type of outputs of which not the file counts but what is in it: a number, a word.
+pub const VALUE: &str = "value";
+
 /// An argument for a service's runtime.
 #[derive(Clone, Debug)]
 pub struct RuntimeArgument {
@@ -351,6 +408,7 @@ impl Action {
             Action::Execute(a) => &a.id,
             Action::For(a) => &a.id,
             Action::Include(a) => &a.id,
+            Action::First(a) => &a.id,
         }
     }
 
@@ -360,6 +418,7 @@ impl Action {
             Action::Execute(a) => &a.depends_on,
             Action::For(a) => &a.depends_on,
             Action::Include(a) => &a.depends_on,
+            Action::First(a) => &a.depends_on,
         }
     }
 
@@ -369,6 +428,7 @@ impl Action {
             Action::Execute(a) => a.span,
             Action::For(a) => a.span,
             Action::Include(a) => a.span,
+            Action::First(a) => a.span,
         }
     }
 
@@ -378,6 +438,7 @@ impl Action {
             Action::Execute(a) => (&a.outputs, &[]),
             Action::Include(a) => (&a.outputs, &[]),
             Action::For(a) => (&[], &a.output),
+            Action::First(a) => (&[], std::slice::from_ref(&a.output)),
         };
         outputs.iter().map(|o| (&o.var, o.span)).chain(collected.iter().map(|v| (&v.id, v.span)))
     }
@@ -387,6 +448,23 @@ impl ForEach {
     /// The lists that are walked through side by side, each with its enumerator.
     pub fn lists(&self) -> impl Iterator<Item = (&VarRef, &Variable)> {
         std::iter::once((&self.input, &self.enumerator)).chain(self.zip.iter().map(|(v, e)| (v, e)))
+    }
+
+    /// What iterations hand to each other.
+    pub fn carried(&self) -> &[Carried] {
+        if let Gather::Carry { carried, .. } = &self.gather { carried } else { &[] }
+    }
+
+    /// The variables it reads: lists, and what the first iteration gets.
+    pub fn reads(&self) -> impl Iterator<Item = &VarRef> {
+        self.lists().map(|(list, _)| list).chain(self.carried().iter().map(|c| &c.init))
+    }
+
+    /// The variables that each iteration has: elements, what is handed on, the second of a pair.
+    pub fn enumerators(&self) -> impl Iterator<Item = &Variable> {
+        let right = if let Gather::Pairs { right } = &self.gather { Some(right) } else { None };
+        let carried = self.carried().iter().map(|c| &c.enumerator);
+        self.lists().map(|(_, e)| e).chain(carried).chain(right)
     }
 }
 

@@ -45,15 +45,22 @@ impl Program {
                 let when = match action {
                     ActionTemplate::Execute(t) => {
                         t.inputs.iter().for_each(|i| lifetimes.read(self, body, &i.source, true));
-                        &t.when
+                        t.when.as_deref()
+                    }
+                    ActionTemplate::First(t) => {
+                        t.inputs.iter().for_each(|s| lifetimes.read(self, body, s, false));
+                        lifetimes.0[body][t.output as usize].is_open = true;
+                        None
                     }
                     ActionTemplate::For(t) => {
-                        t.inputs.iter().for_each(|s| lifetimes.read(self, body, s, false));
+                        t.inputs.iter().chain(t.inits()).for_each(|s| lifetimes.read(self, body, s, false));
+                        let names = t.condition().into_iter().flat_map(|c| &c.names);
+                        names.for_each(|(_, s)| lifetimes.read(self, t.body, s, false));
                         t.yield_to_input.iter().for_each(|s| lifetimes.read(self, t.body, s, false));
                         for source in &t.yields {
                             lifetimes.read(self, t.body, source, false);
                         }
-                        &t.when
+                        t.when.as_deref()
                     }
                 };
                 let names = when.iter().flat_map(|w| &w.names);
@@ -68,8 +75,9 @@ impl Program {
             for (index, action) in (0..).zip(actions) {
                 let ActionTemplate::For(t) = action else { continue };
                 for (number, slot) in t.outputs.iter().enumerate() {
-                    let is_ours =
-                        self.is_collected_once(t.body, &t.yields, number) && t.yield_to_input.is_none();
+                    let is_ours = t.collects()
+                        && self.is_collected_once(t.body, &t.yields, number)
+                        && t.yield_to_input.is_none();
                     let lifetime = &mut lifetimes.0[body][*slot as usize];
                     lifetime.collected_by = Some(index);
                     lifetime.is_open |= !is_ours;

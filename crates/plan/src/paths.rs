@@ -33,6 +33,7 @@ impl Program {
             let follows = children.fold(after, f64::max);
             let own = match &self.bodies[body].actions[action as usize] {
                 ActionTemplate::Execute(t) => time(&self.services[t.service].service.id),
+                ActionTemplate::First(_) => 0.0,
                 ActionTemplate::For(t) => self.body_paths(t.body, follows, time, paths),
             };
             paths.0[body][action as usize] = own + follows;

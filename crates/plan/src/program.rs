@@ -7,8 +7,8 @@ use crate::graph::Dag;
 use crate::planner::Order;
 use crate::prio::{auto_order, prio_order};
 use catena_model::{
-    Action, Condition, DIRECTORY, Direction, Execute, ExecuteOptions, ForEach, InputSource, Library, Name,
-    Reference, Resources, RetryPolicy, Service, Template, Value, Workflow,
+    Action, Condition, DIRECTORY, Direction, Execute, ExecuteOptions, First, ForEach, Gather, InputSource,
+    Library, Name, Reference, Resources, RetryPolicy, Service, Template, VALUE, Value, Workflow,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,6 +54,7 @@ impl Body {
 pub(crate) enum ActionTemplate {
     Execute(ExecuteTemplate),
     For(ForTemplate),
+    First(FirstTemplate),
 }
 
 #[derive(Debug)]
@@ -86,6 +87,8 @@ pub(crate) struct OutputTemplate {
     pub(crate) store: bool,
     pub(crate) name: Option<Arc<Template>>,
     pub(crate) directory: bool,
+    /// What is in the file counts, so that nothing is known of it before the task has ended.
+    pub(crate) value: bool,
 }
 
 #[derive(Debug)]
@@ -98,8 +101,54 @@ pub(crate) struct ForTemplate {
     /// What each output collects, seen from inside the body.
     pub(crate) yields: Vec<Source>,
     pub(crate) yield_to_input: Option<Source>,
+    pub(crate) course: CourseTemplate,
     pub(crate) waits_for: Vec<ActionPlace>,
     pub(crate) when: Option<Box<ConditionTemplate>>,
+}
+
+/// How the iterations of a loop hang together, see [`Gather`].
+#[derive(Debug)]
+pub(crate) enum CourseTemplate {
+    /// Not at all. A list that is yielded is one element, or is taken apart.
+    Each {
+        nested: bool,
+    },
+    /// Each gets what the one before it yields. The condition is seen from inside the body.
+    Carry {
+        inits: Vec<Source>,
+        condition: Option<Box<ConditionTemplate>>,
+    },
+    Pairs,
+}
+
+impl ForTemplate {
+    /// What the first iteration gets from outside, besides elements.
+    pub(crate) fn inits(&self) -> &[Source] {
+        if let CourseTemplate::Carry { inits, .. } = &self.course { inits } else { &[] }
+    }
+
+    /// The condition under which the next iteration begins.
+    pub(crate) fn condition(&self) -> Option<&ConditionTemplate> {
+        if let CourseTemplate::Carry { condition, .. } = &self.course { condition.as_deref() } else { None }
+    }
+
+    /// What decides besides elements and what is handed on whether the next iteration begins.
+    pub(crate) fn deciding(&self) -> impl Iterator<Item = Source> {
+        self.condition().into_iter().flat_map(|c| &c.names).filter_map(|(_, s)| s.outside())
+    }
+
+    /// Whether what iterations yield is collected, and not handed from one to another.
+    pub(crate) fn collects(&self) -> bool {
+        matches!(self.course, CourseTemplate::Each { .. })
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct FirstTemplate {
+    pub(crate) id: Name,
+    pub(crate) inputs: Vec<Source>,
+    pub(crate) output: u32,
+    pub(crate) waits_for: Vec<ActionPlace>,
 }
 
 #[derive(Debug)]
@@ -122,6 +171,19 @@ pub(crate) enum Source {
         up: u32,
         index: u32,
     },
+}
+
+impl Source {
+    /// The same seen from outside a loop, unless it belongs to the loop.
+    pub(crate) fn outside(&self) -> Option<Self> {
+        match self {
+            Self::Constant(value) => Some(Self::Constant(value.clone())),
+            Self::Local { up, slot } => Some(Self::Local { up: up.checked_sub(1)?, slot: *slot }),
+            Self::Enumerator { up, index } => {
+                Some(Self::Enumerator { up: up.checked_sub(1)?, index: *index })
+            }
+        }
+    }
 }
 
 /// An action: scopes up, then its index in the body.
@@ -227,6 +289,7 @@ impl Program {
             let outputs: Vec<u32> = match action {
                 ActionTemplate::Execute(t) => t.outputs.iter().map(|o| o.slot).collect(),
                 ActionTemplate::For(t) => t.outputs.clone(),
+                ActionTemplate::First(t) => vec![t.output],
             };
             for slot in outputs {
                 producers[slot as usize] = number;
@@ -257,18 +320,24 @@ impl Program {
                 say(Need::Variable(*slot));
             }
         };
-        let (waits_for, when) = match action {
+        let (waits_for, when): (_, Option<&ConditionTemplate>) = match action {
             ActionTemplate::Execute(t) => {
                 t.inputs.iter().for_each(|i| source(&i.source, depth, say));
-                (&t.waits_for, &t.when)
+                (&t.waits_for, t.when.as_deref())
+            }
+            ActionTemplate::First(t) => {
+                t.inputs.iter().for_each(|s| source(s, depth, say));
+                (&t.waits_for, None)
             }
             ActionTemplate::For(t) => {
-                t.inputs.iter().for_each(|s| source(s, depth, say));
+                t.inputs.iter().chain(t.inits()).for_each(|s| source(s, depth, say));
+                let names = t.condition().into_iter().flat_map(|c| &c.names);
+                names.for_each(|(_, s)| source(s, depth + 1, say));
                 t.yields.iter().chain(&t.yield_to_input).for_each(|s| source(s, depth + 1, say));
                 for inner in &self.bodies[t.body].actions {
                     self.needs(inner, depth + 1, say);
                 }
-                (&t.waits_for, &t.when)
+                (&t.waits_for, t.when.as_deref())
             }
         };
         when.iter().flat_map(|w| &w.names).for_each(|(_, s)| source(s, depth, say));
@@ -310,7 +379,7 @@ impl<'w> Compiler<'w> {
                 let inner = self.bodies.len();
                 self.bodies.push(Body { parent: Some((body, index)), ..Body::default() });
                 self.inner.insert((body, index), inner);
-                for (n, (_, e)) in a.lists().enumerate() {
+                for (n, e) in a.enumerators().enumerate() {
                     self.enumerators.insert(e.id.clone(), (inner, n as u32));
                     self.bodies[inner].enumerators.push(e.id.clone());
                 }
@@ -339,6 +408,7 @@ impl<'w> Compiler<'w> {
                     self.body(&a.actions, inner)?;
                     ActionTemplate::For(template)
                 }
+                Action::First(a) => ActionTemplate::First(self.first(a, body)?),
                 Action::Include(a) => return Err(ProgramError::Include(a.id.clone())),
             };
             self.bodies[body].actions.push(template);
@@ -469,6 +539,7 @@ impl<'w> Compiler<'w> {
                 store: output.store,
                 name: output.name.clone(),
                 directory: definition.parameters[parameter].data_type == DIRECTORY,
+                value: definition.parameters[parameter].data_type == VALUE,
             });
         }
         let options = a.options();
@@ -486,9 +557,28 @@ impl<'w> Compiler<'w> {
         })
     }
 
+    fn first(&mut self, a: &First, body: usize) -> Result<FirstTemplate, ProgramError> {
+        Ok(FirstTemplate {
+            id: a.id.clone(),
+            inputs: a.inputs.iter().map(|v| self.source(&v.id, body)).collect(),
+            output: self.slot(&a.output.id, body),
+            waits_for: self.places(&a.id, &a.depends_on, body)?,
+        })
+    }
+
     fn for_each(&mut self, a: &ForEach, body: usize, inner: usize) -> Result<ForTemplate, ProgramError> {
         let lists: Vec<Name> = a.lists().map(|(list, _)| list.id.clone()).collect();
+        let course = match &a.gather {
+            Gather::Join => CourseTemplate::Each { nested: false },
+            Gather::Nest => CourseTemplate::Each { nested: true },
+            Gather::Carry { carried, condition } => CourseTemplate::Carry {
+                inits: carried.iter().map(|c| self.source(&c.init.id, body)).collect(),
+                condition: self.condition(condition.as_ref(), inner),
+            },
+            Gather::Pairs { .. } => CourseTemplate::Pairs,
+        };
         Ok(ForTemplate {
+            course,
             id: a.id.clone(),
             body: inner,
             inputs: lists.iter().map(|list| self.source(list, body)).collect(),

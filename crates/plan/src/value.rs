@@ -58,6 +58,11 @@ impl Slot {
         }
     }
 
+    /// The value as one element of a list, which a list can be as well; nothing if it was skipped.
+    pub(crate) fn to_element(&self) -> Option<Value> {
+        self.to_value().filter(|v| !v.is_null())
+    }
+
     /// How many elements it has as a list, `None` if it is not known.
     pub(crate) fn length(&self) -> Option<usize> {
         match self {

@@ -171,8 +171,8 @@ fn sub_workflows_zips_and_products_run() {
 }
 
 #[test]
-fn a_million_actions_in_one_workflow_plan() {
-    // Fewer in a debug build; `cargo xtask bench local` plans the million.
+fn many_actions_in_one_workflow_are_planned() {
+    // `cargo xtask bench local` plans a million.
     use std::fmt::Write;
     let n = 20_000;
     let mut text = String::from("actions:\n");

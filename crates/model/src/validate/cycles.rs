@@ -40,7 +40,7 @@ impl<'w> WaitGraph<'w> {
             if let Action::For(a) = action {
                 end = self.node(action);
                 self.waits_for[end].push(begin);
-                producers.extend(a.lists().map(|(_, e)| (e.id.as_str(), begin)));
+                producers.extend(a.enumerators().map(|e| (e.id.as_str(), begin)));
                 self.add(&a.actions, Some((begin, end)), begins, ends, producers);
             }
             if let Some((parent_begin, parent_end)) = parent {

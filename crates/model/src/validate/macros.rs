@@ -222,7 +222,7 @@ fn includes(actions: &[Action]) -> Vec<&Include> {
         match action {
             Action::Include(a) => out.push(&**a),
             Action::For(a) => out.extend(includes(&a.actions)),
-            Action::Execute(_) => {}
+            Action::Execute(_) | Action::First(_) => {}
         }
     }
     out

@@ -8,10 +8,11 @@ mod macros;
 mod services;
 
 use crate::Name;
+use crate::condition::Condition;
 use crate::diag::{Diagnostics, Span};
 use crate::library::Library;
 use crate::read::{Context, Note};
-use crate::workflow::{Action, ForEach, Input, InputSource, Variable, Workflow};
+use crate::workflow::{Action, ForEach, Gather, Input, InputSource, VarRef, Variable, Workflow};
 use cycles::WaitGraph;
 pub(crate) use macros::included_macros;
 pub use macros::validate_macro;
@@ -216,7 +217,7 @@ impl<'w> Validator<'w> {
             }
             if let Action::For(a) = action {
                 for y in a.yield_to_output.iter().chain(&a.yield_to_input) {
-                    if !produced.contains(y.id.as_str()) {
+                    if !produced.contains(y.id.as_str()) && !v.macro_inputs.contains(y.id.as_str()) {
                         v.ctx
                             .error(
                                 "unknown-yield",
@@ -227,12 +228,16 @@ impl<'w> Validator<'w> {
                     }
                 }
             }
-            let when = match action {
-                Action::Execute(a) => a.options().when.as_ref(),
-                Action::For(a) => a.when.as_ref(),
-                Action::Include(_) => None,
+            let (when, go_on) = match action {
+                Action::Execute(a) => (a.options().when.as_ref(), None),
+                Action::For(a) => match &a.gather {
+                    Gather::Carry { condition, .. } => (a.when.as_ref(), condition.as_ref()),
+                    Gather::Join | Gather::Nest | Gather::Pairs { .. } => (a.when.as_ref(), None),
+                },
+                Action::Include(a) => (a.when.as_ref(), None),
+                Action::First(_) => (None, None),
             };
-            for name in when.map(crate::condition::Condition::names).unwrap_or_default() {
+            for name in when.into_iter().chain(go_on).flat_map(Condition::names) {
                 if !known(v, &name) {
                     v.ctx
                         .error(
@@ -316,7 +321,7 @@ impl<'w> Validator<'w> {
                 }
             }
             if let Action::For(a) = action {
-                frames.push(a.lists().map(|(_, e)| e.id.as_str()).collect());
+                frames.push(a.enumerators().map(|e| e.id.as_str()).collect());
                 self.scope(&a.actions, produced, frames);
                 frames.pop();
             }
@@ -343,25 +348,27 @@ fn note(action: &Action) -> Note {
         Action::Execute(a) => Note::Kind("execute", a.service.clone()),
         Action::For(_) => Note::Kind("for-each", Name::default()),
         Action::Include(a) => Note::Kind("include", a.macro_id.clone()),
+        Action::First(_) => Note::Kind("first", Name::default()),
     }
 }
 
 /// The variables an action reads.
 fn used_vars(action: &Action) -> impl Iterator<Item = (&Name, Span)> {
-    let (inputs, loops): (&[Input], Option<&ForEach>) = match action {
-        Action::Execute(a) => (&a.inputs, None),
-        Action::Include(a) => (&a.inputs, None),
-        Action::For(a) => (&[], Some(a)),
+    let (inputs, loops, choice): (&[Input], Option<&ForEach>, &[VarRef]) = match action {
+        Action::Execute(a) => (&a.inputs, None, &[]),
+        Action::Include(a) => (&a.inputs, None, &[]),
+        Action::For(a) => (&[], Some(a), &[]),
+        Action::First(a) => (&[], None, &a.inputs),
     };
     let inputs = inputs.iter().filter_map(|i| match &i.source {
         InputSource::Var(id) => Some((id, i.span)),
         InputSource::Value(_) => None,
     });
-    inputs.chain(loops.into_iter().flat_map(ForEach::lists).map(|(list, _)| (&list.id, list.span)))
+    inputs.chain(loops.into_iter().flat_map(ForEach::reads).chain(choice).map(|v| (&v.id, v.span)))
 }
 
 /// The enumerators of a for-each action.
 fn enumerators(action: &Action) -> impl Iterator<Item = &Variable> {
     let loops = if let Action::For(a) = action { Some(&**a) } else { None };
-    loops.into_iter().flat_map(ForEach::lists).map(|(_, e)| e)
+    loops.into_iter().flat_map(ForEach::enumerators)
 }

@@ -206,7 +206,9 @@ impl Planner {
                     for output in template.outputs.iter().filter(|o| o.parameter == index) {
                         let value = self.output_path(output, parameter, template, scope, chain, &id)?;
                         let var = self.scopes[scope as usize].first_var + output.slot;
-                        chain.values.insert(var, value.clone());
+                        if !output.value {
+                            chain.values.insert(var, value.clone());
+                        }
                         if output.directory {
                             chain.directories.push(var);
                             self.directories.insert(var, value.clone());

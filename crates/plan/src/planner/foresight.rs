@@ -181,6 +181,7 @@ impl Planner {
                 self.add_conditions(t.when.as_deref(), scope, out);
                 self.add_awaited(&t.waits_for, scope, out);
             }
+            ActionTemplate::First(t) => self.add_awaited(&t.waits_for, scope, out),
             // Of its list a loop only has to know what is in it.
             ActionTemplate::For(t) => {
                 self.add_conditions(t.when.as_deref(), scope, out);

@@ -1,7 +1,7 @@
 //! How loops unroll, collect what their iterations yield, and end.
 
 use super::{Edge, NONE, PlanError, Planner, READY_AHEAD, TURN, Waiter};
-use crate::program::{ActionTemplate, ForTemplate, Source};
+use crate::program::{ActionTemplate, CourseTemplate, ForTemplate, Source};
 use crate::value::Slot;
 use catena_model::Value;
 use std::cmp::Reverse;
@@ -18,6 +18,9 @@ impl Planner {
                     self.failure.get_or_insert(e);
                 }
             } else if let Some(instance) = self.unblocked.pop() {
+                if self.choose(instance) {
+                    continue;
+                }
                 match self.skips(instance) {
                     Ok(true) => self.skip(instance),
                     Ok(false) => {
@@ -48,7 +51,7 @@ impl Planner {
         let ActionTemplate::For(template) = &program.bodies[body].actions[action] else {
             return Ok(());
         };
-        self.collect(l);
+        self.collect(l, template);
         if !self.loops[l as usize].closed && self.instances[instance as usize].unmet == 0 {
             let error = |message| PlanError { action: self.instance_name(instance), message };
             let condition_known =
@@ -71,12 +74,17 @@ impl Planner {
     }
 
     /// Takes in what iterations have yielded since the last look.
-    fn collect(&mut self, l: u32) {
+    fn collect(&mut self, l: u32, template: &ForTemplate) {
         let mut arrived = std::mem::take(&mut self.loops[l as usize].arrived);
         // Within a step the order of arrival is an accident; that of the iterations is not.
         arrived.sort_unstable();
         for (output, iteration, var) in arrived {
-            let values = self.vars[var as usize].slot.to_items();
+            let CourseTemplate::Each { nested } = template.course else {
+                self.hand_on(l, output, iteration, var);
+                continue;
+            };
+            let slot = &self.vars[var as usize].slot;
+            let values = if nested { slot.to_element().into_iter().collect() } else { slot.to_items() };
             let collected = &mut self.loops[l as usize].outputs[output as usize];
             collected.pending -= 1;
             collected.items.extend(values.into_iter().map(|v| (iteration, v)));
@@ -105,16 +113,22 @@ impl Planner {
     /// Learns how many elements are known, and closes the loop if no more can come.
     fn look_at_input(&mut self, l: u32, scope: u32, template: &ForTemplate) -> Result<(), PlanError> {
         let Some((known, complete)) = self.known_elements(l, scope, template)? else { return Ok(()) };
+        let fresh = known - self.loops[l as usize].known;
+        self.loops[l as usize].known = known;
+        let fresh = match template.course {
+            CourseTemplate::Each { .. } => fresh,
+            CourseTemplate::Carry { .. } | CourseTemplate::Pairs => {
+                self.begin(l, scope, template, complete)?
+            }
+        };
         let this = &mut self.loops[l as usize];
-        let fresh = known - this.known;
-        this.known = known;
-        // An iteration may yield an element back to the input.
-        let may_recur = template.yield_to_input.is_some() && !this.is_unrolled();
-        this.closed = complete && !may_recur && this.recursive_pending == 0;
+        // An iteration may yield an element back to the input, or what comes next may depend on what it yields.
+        let may_go_on = (template.yield_to_input.is_some() || !template.collects()) && !this.is_unrolled();
+        this.closed = complete && !may_go_on && this.recursive_pending == 0;
         if this.closed {
             self.counts.open_loops -= 1;
         }
-        if !this.is_unrolled() && !this.deferred {
+        if this.can_iterate() && !this.deferred {
             this.deferred = true;
             let instance = this.instance;
             self.deferred_loops.push(Reverse((0, self.order(instance), l)));
@@ -179,7 +193,7 @@ impl Planner {
             }
         }
         let this = &mut self.loops[l as usize];
-        this.deferred = !this.is_unrolled();
+        this.deferred = this.can_iterate();
         if this.deferred {
             self.deferred_loops.push(Reverse((turns + 1, order, l)));
         } else {
@@ -189,6 +203,9 @@ impl Planner {
 
     /// A value for every list of the loop.
     fn next_element(&mut self, l: u32, scope: u32, template: &ForTemplate) -> Option<Vec<Value>> {
+        if !template.collects() {
+            return self.next_handed(l, scope, template);
+        }
         let this = &mut self.loops[l as usize];
         let index = this.cursor;
         if index == this.known {
@@ -223,7 +240,12 @@ impl Planner {
                 }
                 None => {
                     let value = self.value(source, inner).unwrap_or(Value::Null);
-                    self.loops[l as usize].outputs[output].items.push((iteration, value));
+                    if template.collects() {
+                        self.loops[l as usize].outputs[output].items.push((iteration, value));
+                    } else {
+                        self.hand_value(l, output as u32, iteration, Some(value));
+                        self.dirty_loops.push(Reverse(l));
+                    }
                 }
             }
         }
@@ -245,6 +267,7 @@ impl Planner {
         if !self.loops[l as usize].closed || !self.loops[l as usize].is_unrolled() {
             return;
         }
+        self.publish_handed(l);
         for output in 0..self.loops[l as usize].outputs.len() {
             let collected = &self.loops[l as usize].outputs[output];
             let var = collected.var;

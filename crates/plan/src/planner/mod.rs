@@ -14,6 +14,7 @@
 //! the chains made and the results used, so a planner that replays them comes to the same state.
 
 mod chains;
+mod course;
 mod foresight;
 mod loops;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use crate::program::{ForTemplate, Program};
 use crate::value::Slot;
 use catena_model::chain::ProcessChain;
 use catena_model::{Name, Value};
+use course::Course;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -230,6 +232,8 @@ struct Loop {
     closed: bool,
     /// Is among the deferred loops.
     deferred: bool,
+    /// How its iterations hang together.
+    course: Course,
 }
 
 impl Loop {
@@ -251,12 +255,18 @@ impl Loop {
             growing_input: None,
             closed: false,
             deferred: false,
+            course: Course::new(template),
         }
     }
 
     /// Whether every known element has its iteration.
     fn is_unrolled(&self) -> bool {
-        self.cursor == self.known && self.recursive.is_empty()
+        self.course.is_over().unwrap_or(self.cursor == self.known && self.recursive.is_empty())
+    }
+
+    /// Whether an iteration can be started now.
+    fn can_iterate(&self) -> bool {
+        !self.is_unrolled() && self.course.is_open(self.cursor < self.known)
     }
 }
 

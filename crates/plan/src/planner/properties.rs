@@ -16,6 +16,8 @@ struct Spec {
     waits: Vec<prop::sample::Index>,
     /// Whether it is a loop over a list: one that came before, or a constant of this length.
     loops: Option<(bool, usize)>,
+    /// How the iterations of a loop hang together: not at all, one after the other, in pairs.
+    course: usize,
     /// Which capability its service requires.
     capability: usize,
 }
@@ -26,8 +28,15 @@ fn specs() -> impl Strategy<Value = Vec<Spec>> {
         prop::collection::vec(any::<prop::sample::Index>(), 0..2),
         prop::option::weighted(0.35, (any::<bool>(), 0..4usize)),
         0..3usize,
+        0..6usize,
     );
-    let spec = spec.prop_map(|(inputs, waits, loops, capability)| Spec { inputs, waits, loops, capability });
+    let spec = spec.prop_map(|(inputs, waits, loops, capability, course)| Spec {
+        inputs,
+        waits,
+        loops,
+        course,
+        capability,
+    });
     prop::collection::vec(spec, 1..14)
 }
 
@@ -64,9 +73,20 @@ fn workflow(specs: &[Spec]) -> String {
             Some((earlier, length)) => {
                 let list = if earlier && n > 0 { format!("v{}", n - 1) } else { format!("list{length}") };
                 let comma = if inputs.is_empty() { "" } else { ", " };
+                // Nothing comes of pairing the elements of an empty list.
+                let is_empty = length == 0 || list.starts_with('v');
+                let (course, second) = match spec.course {
+                    4 => (
+                        format!("carry: [{{enumerator: c{n}, init: list1}}], "),
+                        format!(", {{id: i, var: c{n}}}"),
+                    ),
+                    5 if !is_empty => (format!("pairs: c{n}, "), format!(", {{id: i, var: c{n}}}")),
+                    3 => ("collect: nested, ".to_owned(), String::new()),
+                    _ => (String::new(), String::new()),
+                };
                 let _ = writeln!(
                     out,
-                    "  - {{type: for, id: a{n}, input: {list}, enumerator: e{n}, output: v{n}, yieldToOutput: o{n}, dependsOn: [{waits}], actions: [{{type: execute, id: t{n}, service: {service}, inputs: [{{id: i, var: e{n}}}{comma}{inputs}], outputs: [{{id: o, var: o{n}}}]}}]}}"
+                    "  - {{type: for, id: a{n}, input: {list}, enumerator: e{n}, output: v{n}, yieldToOutput: o{n}, {course}dependsOn: [{waits}], actions: [{{type: execute, id: t{n}, service: {service}, inputs: [{{id: i, var: e{n}}}{second}{comma}{inputs}], outputs: [{{id: o, var: o{n}}}]}}]}}"
                 );
             }
         }

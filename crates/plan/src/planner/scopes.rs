@@ -1,7 +1,9 @@
 //! Iterations and what is in them: where actions and variables are, what they are called, and who waits for whom.
 
 use super::{Edge, Instance, Loop, NONE, Planner, Scope, State, Var, Waiter};
-use crate::program::{ActionPlace, ActionTemplate, ExecuteTemplate, ForTemplate, Program, Source};
+use crate::program::{
+    ActionPlace, ActionTemplate, ExecuteTemplate, FirstTemplate, ForTemplate, Program, Source,
+};
 use crate::value::Slot;
 use catena_model::{Name, Value};
 use smol_str::format_smolstr;
@@ -11,10 +13,25 @@ use std::fmt::Write;
 impl Planner {
     /// So many more iterations of a body are going to be.
     pub(super) fn expect(&mut self, body: u32, iterations: usize) {
+        let (loops, tasks) = self.size(body);
+        self.counts.open_loops += iterations as u64 * loops;
+        self.counts.waiting += iterations as u64 * tasks;
+    }
+
+    /// So many iterations of a body that were expected are not going to be.
+    pub(super) fn forgo(&mut self, body: u32, iterations: usize) {
+        let (loops, tasks) = self.size(body);
+        self.counts.open_loops -= iterations as u64 * loops;
+        self.counts.waiting -= iterations as u64 * tasks;
+        self.counts.skipped += iterations as u64 * (loops + tasks);
+    }
+
+    /// How many loops and tasks there are in a body itself.
+    fn size(&self, body: u32) -> (u64, u64) {
         let actions = &self.program.bodies[body as usize].actions;
         let loops = actions.iter().filter(|a| matches!(a, ActionTemplate::For(_))).count();
-        self.counts.open_loops += (iterations * loops) as u64;
-        self.counts.waiting += (iterations * (actions.len() - loops)) as u64;
+        let tasks = actions.iter().filter(|a| matches!(a, ActionTemplate::Execute(_))).count();
+        (loops as u64, tasks as u64)
     }
 
     pub(super) fn enter_scope(
@@ -44,6 +61,7 @@ impl Planner {
             match action {
                 ActionTemplate::Execute(t) => self.wait_for_inputs(instance, scope, t),
                 ActionTemplate::For(t) => self.wait_for_lists(instance, scope, t),
+                ActionTemplate::First(t) => self.wait_for_values(instance, scope, t),
             }
         }
         scope
@@ -75,7 +93,7 @@ impl Planner {
             if let ActionTemplate::For(t) = action {
                 loop_index = self.loops.len() as u32;
                 self.loops.push(Loop::new(instance, t, first_var));
-                self.promise_outputs(loop_index);
+                self.promise_outputs(loop_index, t);
             }
             self.instances.push(Instance {
                 scope,
@@ -89,8 +107,11 @@ impl Planner {
         scope
     }
 
-    /// The outputs of a loop grow from the start, so that who reads them need not wait for the end.
-    pub(super) fn promise_outputs(&mut self, in_loop: u32) {
+    /// The lists that a loop collects grow from the start, so that who reads them need not wait for the end.
+    pub(super) fn promise_outputs(&mut self, in_loop: u32, template: &ForTemplate) {
+        if !template.collects() {
+            return;
+        }
         for (i, output) in self.loops[in_loop as usize].outputs.iter().enumerate() {
             self.vars[output.var as usize].slot = Slot::Growing { in_loop, output: i as u32 };
         }
@@ -117,7 +138,7 @@ impl Planner {
                 (this.unmet, this.dependents, this.state) = (0, NONE, State::Waiting);
                 if let ActionTemplate::For(t) = action {
                     self.loops[l as usize] = Loop::new(instance, t, first_var);
-                    self.promise_outputs(l);
+                    self.promise_outputs(l, t);
                     l += 1;
                 }
             }
@@ -126,9 +147,24 @@ impl Planner {
     }
 
     pub(super) fn wait_for_inputs(&mut self, instance: u32, scope: u32, template: &ExecuteTemplate) {
-        let mut unmet = 0;
         let conditions = template.when.iter().flat_map(|w| w.names.iter().map(|(_, source)| source));
-        for source in template.inputs.iter().map(|i| &i.source).chain(conditions) {
+        let sources = template.inputs.iter().map(|i| &i.source).chain(conditions);
+        self.wait_for_all(instance, scope, sources, &template.waits_for);
+    }
+
+    fn wait_for_values(&mut self, instance: u32, scope: u32, template: &FirstTemplate) {
+        self.wait_for_all(instance, scope, template.inputs.iter(), &template.waits_for);
+    }
+
+    fn wait_for_all<'s>(
+        &mut self,
+        instance: u32,
+        scope: u32,
+        sources: impl Iterator<Item = &'s Source>,
+        actions: &[ActionPlace],
+    ) {
+        let mut unmet = 0;
+        for source in sources {
             if let Some(var) = self.var_of(source, scope)
                 && !self.vars[var as usize].slot.is_set()
             {
@@ -136,7 +172,7 @@ impl Planner {
                 unmet += 1;
             }
         }
-        unmet += self.wait_for_actions(instance, scope, &template.waits_for);
+        unmet += self.wait_for_actions(instance, scope, actions);
         self.instances[instance as usize].unmet = unmet;
         if unmet == 0 {
             self.unblocked.push(instance);
@@ -146,7 +182,8 @@ impl Planner {
     pub(super) fn wait_for_lists(&mut self, instance: u32, scope: u32, template: &ForTemplate) {
         let loop_index = self.instances[instance as usize].loop_index;
         let conditions = template.when.iter().flat_map(|w| w.names.iter().map(|(_, source)| source));
-        for source in template.inputs.iter().chain(conditions) {
+        let deciding: Vec<Source> = template.deciding().collect();
+        for source in template.inputs.iter().chain(template.inits()).chain(&deciding).chain(conditions) {
             if let Some(var) = self.var_of(source, scope)
                 && !self.vars[var as usize].slot.is_set()
             {
@@ -264,7 +301,7 @@ impl Planner {
         let body = scopes[instance.scope as usize].body;
         match &program.bodies[body as usize].actions[instance.action as usize] {
             ActionTemplate::Execute(t) => Some(t),
-            ActionTemplate::For(_) => None,
+            ActionTemplate::For(_) | ActionTemplate::First(_) => None,
         }
     }
 
@@ -284,6 +321,7 @@ impl ActionTemplate {
         match self {
             ActionTemplate::Execute(t) => &t.id,
             ActionTemplate::For(t) => &t.id,
+            ActionTemplate::First(t) => &t.id,
         }
     }
 }
