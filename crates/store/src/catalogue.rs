@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use crate::record::ChainRecord;
 use async_trait::async_trait;
 use catena_model::Name;
-use catena_model::chain::{DataAddress, Produced, RunId};
+use catena_model::chain::{DataAddress, RunId};
 use catena_model::content::{Artifact, ContentId};
 
 /// A file or directory of a run.
@@ -53,8 +53,6 @@ pub struct Home {
 /// Files by name and by content.
 #[async_trait]
 pub trait Catalogue: Send + Sync {
-    /// Notes files that came with a run. One of the same name is replaced.
-    async fn put_files(&self, run: RunId, files: &[Produced]) -> Result<(), StoreError>;
     /// The files of a run with these names, as far as there are any, in the order of their names.
     async fn files(&self, run: RunId, names: &[Name]) -> Result<Vec<FileRecord>, StoreError>;
     /// Up to `limit` files of a run with names after `after`, in the order of their names.

@@ -2,12 +2,13 @@
 //!
 //! - [`Store`] is the one interface; [`SqliteStore`] implements it in a file, [`PostgresStore`] in a database
 //!   that many instances share. [`Members`] is the part about who shares it.
-//! - [`Catalogue`] knows which files there are and who has them.
+//! - [`Catalogue`] knows which files there are and who has them; [`Compositions`] what people compose together.
 //! - Everything that changes together is one [`Batch`], applied in one transaction.
 //! - The [`contract`] module has the tests every implementation must pass.
 
 mod batch;
 mod catalogue;
+mod compositions;
 pub mod contract;
 mod error;
 mod members;
@@ -19,6 +20,7 @@ pub use batch::{
     Applied, Batch, Claim, Claimed, Feed, Finish, Gift, NewChain, NewChains, Pick, Requeue, Start,
 };
 pub use catalogue::{Catalogue, FileRecord, Holder, HoldingChange, Home};
+pub use compositions::{CompositionHead, CompositionWrite, Compositions};
 pub use error::StoreError;
 pub use members::{AgentRecord, Instance, Machine, MachineState, Members, Token};
 pub use postgres::PostgresStore;
@@ -34,7 +36,7 @@ use catena_model::chain::{ChainKey, ChainState, RunId};
 
 /// The truth about runs and chains.
 #[async_trait]
-pub trait Store: Members + Catalogue {
+pub trait Store: Members + Catalogue + Compositions {
     /// Adds a run.
     async fn create_run(&self, run: &NewRun) -> Result<RunId, StoreError>;
     /// The run with this number.

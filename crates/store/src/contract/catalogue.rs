@@ -25,6 +25,10 @@ fn file(name: &str, content: &str) -> Produced {
     Produced { name: name.into(), artifact }
 }
 
+async fn run_with(store: &dyn Store, files: Vec<Produced>) -> RunId {
+    store.create_run(&NewRun { files, ..NewRun::default() }).await.unwrap()
+}
+
 fn names(files: &[FileRecord]) -> Vec<&str> {
     files.iter().map(|f| f.name.as_str()).collect()
 }
@@ -35,14 +39,17 @@ async fn holders_of(store: &dyn Store, content: &str) -> Vec<(String, bool)> {
 }
 
 async fn files_are_kept_by_run_and_name(store: &dyn Store) {
-    let other = new_run(store, "other files").await;
     let directory = DirectoryRef { id: ContentId::of(b"d"), size: 4, files: 5, bytes: 6 };
     let directory = Produced { name: "/in/Dir".into(), artifact: Artifact::Directory(directory) };
-    let files = vec![file("/in/b", "old"), directory.clone(), file("/in/a", "a"), file("/in/é", "e")];
-    let new = NewRun { name: "with files".to_owned(), files, ..NewRun::default() };
-    let run = store.create_run(&new).await.unwrap();
-    store.put_files(run, &[file("/in/b", "between"), file("/in/b", "new")]).await.unwrap();
-    store.put_files(other, &[file("/in/b", "other")]).await.unwrap();
+    let files = vec![
+        file("/in/b", "old"),
+        directory.clone(),
+        file("/in/a", "a"),
+        file("/in/é", "e"),
+        file("/in/b", "new"),
+    ];
+    let run = run_with(store, files).await;
+    let other = run_with(store, vec![file("/in/b", "other")]).await;
     let wanted = ["/in/b", "/in/none", "/in/Dir", "/in/b"].map(Name::new);
     let found = store.files(run, &wanted).await.unwrap();
     assert_eq!(names(&found), ["/in/Dir", "/in/b"], "by name, in the order of bytes");
@@ -52,7 +59,6 @@ async fn files_are_kept_by_run_and_name(store: &dyn Store) {
     assert_eq!(names(&page), ["/in/Dir", "/in/a", "/in/b"]);
     let page = store.files_after(run, &page[2].name, 3).await.unwrap();
     assert_eq!(names(&page), ["/in/é"]);
-    store.put_files(run, &[]).await.unwrap();
     assert!(store.files(run, &[]).await.unwrap().is_empty());
     store.delete_run(run).await.unwrap();
     assert!(store.files_after(run, "", 9).await.unwrap().is_empty());
@@ -60,9 +66,8 @@ async fn files_are_kept_by_run_and_name(store: &dyn Store) {
 }
 
 async fn what_a_chain_has_written_is_noted_if_its_end_counts(store: &dyn Store) {
-    let run = new_run(store, "written").await;
+    let run = run_with(store, vec![file("/out/x", "before")]).await;
     add(store, run, 0, "written", &[0, 0]).await;
-    store.put_files(run, &[file("/out/x", "before")]).await.unwrap();
     let claimed = claim_for(store, "writer", "written", 2, 1).await;
     let copies = vec![super::giving::pick(run, &[0], "second writer")];
     store.apply(Batch { copies, ..Batch::default() }).await.unwrap();

@@ -1,6 +1,7 @@
 //! Tests that every implementation of [`Store`] must pass.
 
 mod catalogue;
+mod compositions;
 mod copies;
 mod giving;
 mod histories;
@@ -50,6 +51,7 @@ pub async fn all(store: &dyn Store) {
     copies::all(store).await;
     catalogue::all(store).await;
     histories::all(store).await;
+    compositions::all(store).await;
 }
 
 /// A store and another connection to the same one give each chain away once.

@@ -105,16 +105,6 @@ impl PostgresStore {
 
 #[async_trait]
 impl Catalogue for PostgresStore {
-    async fn put_files(&self, run: RunId, files: &[Produced]) -> Result<(), StoreError> {
-        let mut client = self.client().await?;
-        let put = async {
-            let tx = client.transaction().await?;
-            put_with_run(&tx, run, files).await?;
-            tx.commit().await
-        };
-        put.await.map_err(|e| self.error(&e))
-    }
-
     async fn files(&self, run: RunId, names: &[Name]) -> Result<Vec<FileRecord>, StoreError> {
         let names: Vec<&str> = names.iter().map(Name::as_str).collect();
         let sql = "SELECT name, chain, artifact FROM file WHERE run = $1 AND name = ANY($2) ORDER BY name";

@@ -7,6 +7,7 @@
 mod apply;
 mod catalogue;
 mod chains;
+mod compositions;
 mod end;
 mod give;
 mod members;
@@ -34,7 +35,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Row};
 
 /// Each entry brings a database from one format to the next.
-const MIGRATIONS: [&str; 2] = [include_str!("format1.sql"), include_str!("format2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("format1.sql"), include_str!("format2.sql"), include_str!("format3.sql")];
 /// Statements are short and follow an index, often one that has the order they ask for. As long as statistics lag
 /// behind, which they do when chains come and go by the hundred thousand, the planner would rather collect and sort.
 const PLANS: &str = "-c enable_bitmapscan=off -c jit=off";

@@ -65,10 +65,6 @@ pub(super) fn put_holder(
 
 #[async_trait]
 impl Catalogue for SqliteStore {
-    async fn put_files(&self, run: RunId, files: &[Produced]) -> Result<(), StoreError> {
-        self.transact(|tx| files.iter().try_for_each(|file| put_file(tx, run, None, file)))
-    }
-
     async fn files(&self, run: RunId, names: &[Name]) -> Result<Vec<FileRecord>, StoreError> {
         let mut names: Vec<&str> = names.iter().map(Name::as_str).collect();
         names.sort_unstable();

@@ -7,6 +7,7 @@
 mod apply;
 mod catalogue;
 mod chains;
+mod compositions;
 mod counts;
 mod end;
 mod give;
@@ -32,8 +33,12 @@ use std::time::{Duration, Instant};
 /// Marks the file as a Catena store ("cate").
 const APPLICATION_ID: i64 = 0x6361_7465;
 /// Each entry brings a store from one format to the next.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("format1.sql"), include_str!("format2.sql"), include_str!("format3.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("format1.sql"),
+    include_str!("format2.sql"),
+    include_str!("format3.sql"),
+    include_str!("format4.sql"),
+];
 /// How long a commit may stay in the operating system's memory only.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
