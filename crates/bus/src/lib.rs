@@ -11,7 +11,7 @@ mod nats;
 
 pub use local::LocalBus;
 pub use lossy::LossyBus;
-pub use message::{AgentState, Assignment, Message, Registered, subject};
+pub use message::{AgentState, Assignment, Message, Registered, Word, subject};
 pub use nats::{BusError, NatsBus, NatsOptions};
 
 use async_trait::async_trait;

@@ -26,6 +26,11 @@ pub mod subject {
         format!("scheduler.{id}")
     }
 
+    /// What concerns what people edit together over one instance.
+    pub fn studio(id: &str) -> String {
+        format!("studio.{id}")
+    }
+
     /// What concerns one agent.
     pub fn agent(id: &str) -> String {
         format!("agent.{id}")
@@ -127,6 +132,50 @@ pub enum Message {
     Event(serde_json::Value),
     /// Comes back to the one who sent it, and so shows that messages arrive.
     Echo(u64),
+    /// Something between those who edit a composition and the instance that has it.
+    Compose {
+        /// The composition.
+        composition: String,
+        /// What.
+        word: Box<Word>,
+    },
+}
+
+/// Something about editing together, from one instance to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Word {
+    /// A session comes, or comes back.
+    Join {
+        /// The session.
+        session: u64,
+        /// The user.
+        user: String,
+        /// What the user may do.
+        role: String,
+        /// The instance that it is connected to.
+        from: Name,
+    },
+    /// A session says something.
+    Says {
+        /// The session.
+        session: u64,
+        /// What.
+        text: String,
+    },
+    /// A session is not connected any more.
+    Gone {
+        /// The session.
+        session: u64,
+    },
+    /// Sessions should hear something.
+    Hear {
+        /// The sessions.
+        sessions: Vec<u64>,
+        /// What.
+        text: String,
+    },
+    /// Whoever says this does not have the composition. Look for who has it.
+    Elsewhere,
 }
 
 /// An agent, and what it has.

@@ -1,11 +1,12 @@
 //! What a run is: enough to go on with it, and to tell whether it is the same work as another.
 
+use catena_compose::model::{load, load_text};
 use catena_model::chain::RunContext;
 use catena_model::dagman::LoadedDag;
-use catena_model::{LoadOptions, Loaded, Name, Sources, Value, load, load_text};
+use catena_model::{LoadOptions, Loaded, Name, Sources, Value};
 use catena_plan::{ChainPolicy, Order, PlanOptions, Program};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What was asked for, as it is kept with a run.
@@ -44,6 +45,23 @@ pub struct Definition {
 
 /// Texts longer than this are not kept with a run.
 const MAX_KEPT_TEXT: usize = 1 << 20;
+
+const CHAIN_POLICIES: &[(&str, ChainPolicy)] =
+    &[("split", ChainPolicy::Split), ("union", ChainPolicy::Union), ("single", ChainPolicy::Single)];
+
+const ORDERS: &[(&str, Order)] = &[("fifo", Order::Fifo), ("prio", Order::Prio), ("auto", Order::Auto)];
+
+/// What a name stands for; nothing was said if it is empty.
+fn choice<T: Copy + Default>(what: &str, name: &str, known: &[(&str, T)]) -> Result<T, String> {
+    if name.is_empty() {
+        return Ok(T::default());
+    }
+    let found = known.iter().find(|(known, _)| *known == name).map(|(_, choice)| *choice);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        format!("`{what}` cannot be `{name}`; known are {}", known.join(", "))
+    })
+}
 
 impl Definition {
     /// Adds what was read to what was asked for.
@@ -98,22 +116,29 @@ impl Definition {
         PlanOptions {
             tmp: context.tmp.to_string_lossy().into_owned(),
             out: context.out.to_string_lossy().into_owned(),
-            policy: match self.chains.as_str() {
-                "union" => ChainPolicy::Union,
-                "single" => ChainPolicy::Single,
-                _ => ChainPolicy::Split,
-            },
+            policy: choice("chains", &self.chains, CHAIN_POLICIES).unwrap_or_default(),
             order: self.order(),
         }
     }
 
     /// Which chains come first.
     pub fn order(&self) -> Order {
-        match self.order.as_str() {
-            "prio" => Order::Prio,
-            "auto" => Order::Auto,
-            _ => Order::Fifo,
-        }
+        choice("order", &self.order, ORDERS).unwrap_or_default()
+    }
+
+    /// Refuses names of ways to cut and to order chains that do not exist.
+    pub fn check(&self) -> Result<(), String> {
+        choice("chains", &self.chains, CHAIN_POLICIES)?;
+        choice("order", &self.order, ORDERS)?;
+        Ok(())
+    }
+
+    /// What the run is called if nobody has said: as its file, or as the directory of a `workflow.yaml`.
+    pub fn default_name(&self) -> String {
+        let stem = self.workflow.file_stem().unwrap_or_default();
+        let directory = || self.workflow.parent().and_then(Path::file_name).or(self.directory.file_name());
+        let name = if stem == "workflow" { directory().unwrap_or(stem) } else { stem };
+        name.to_string_lossy().into_owned()
     }
 
     /// Identifies the work: everything that was read, the values of inputs, and how chains are cut.
@@ -160,5 +185,35 @@ impl Fingerprint {
 
     fn finish(self) -> String {
         self.0.finalize().to_hex().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(workflow: &str, directory: &str) -> Definition {
+        Definition { workflow: workflow.into(), directory: directory.into(), ..Definition::default() }
+    }
+
+    #[test]
+    fn a_run_is_called_as_its_file_or_as_the_directory_of_a_workflow() {
+        assert_eq!(definition("/home/anna/mosaic.yaml", "").default_name(), "mosaic");
+        assert_eq!(definition("/home/anna/sky/workflow.yaml", "").default_name(), "sky");
+        assert_eq!(definition("workflow.yaml", "/home/anna/sky").default_name(), "sky");
+        assert_eq!(definition("workflow.yaml", "").default_name(), "workflow");
+    }
+
+    #[test]
+    fn ways_to_cut_and_order_chains_that_do_not_exist_are_refused() {
+        let mut definition =
+            Definition { chains: "union".into(), order: "auto".into(), ..Definition::default() };
+        assert_eq!((definition.check(), definition.order()), (Ok(()), Order::Auto));
+        definition.chains = "onion".to_owned();
+        assert_eq!(
+            definition.check().unwrap_err(),
+            "`chains` cannot be `onion`; known are split, union, single"
+        );
+        assert_eq!(Definition::default().check(), Ok(()));
     }
 }

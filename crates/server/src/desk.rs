@@ -127,8 +127,12 @@ impl StoreDesk {
     }
 }
 
+/// What this machine calls itself.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Names an agent on this machine, if nobody has named it.
 pub fn default_agent_name() -> Name {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    Name::new(format!("{host}-{}", std::process::id()))
+    Name::new(format!("{}-{}", host_name(), std::process::id()))
 }

@@ -2,6 +2,7 @@
 
 use crate::agent_role::{AgentRole, RemoteOptions};
 use crate::controller_role::ControllerRole;
+use crate::desk::host_name;
 use crate::fleet_role::{FleetRole, FleetSetup};
 use crate::home::Home;
 use crate::http::{Front, HttpSetup};
@@ -168,7 +169,7 @@ async fn play(setup: InstanceSetup, mut stop: watch::Receiver<bool>) -> Result<(
         let instance = Instance {
             id: setup.id.clone(),
             roles: setup.roles.iter().map(|r| r.name()).collect::<Vec<_>>().join(","),
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            host: host_name(),
             since: store.now().await.unwrap_or_default(),
             until: 0,
         };

@@ -5,8 +5,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use std::fmt::Write;
-use std::io::Read;
+use catena_data::random_hex;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -59,6 +58,15 @@ impl FromStr for TokenRole {
     }
 }
 
+/// Who makes a request.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    /// The name of the token; where none are asked for, the name the caller gives.
+    pub(super) name: String,
+    /// What the caller may do.
+    pub(super) role: TokenRole,
+}
+
 /// Whether tokens are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -70,13 +78,7 @@ pub enum Access {
 
 /// A new token: 32 random bytes in letters.
 pub fn new_token() -> std::io::Result<String> {
-    let mut bytes = [0u8; 32];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    let mut token = String::from("catena-");
-    for byte in bytes {
-        let _ = write!(token, "{byte:02x}");
-    }
-    Ok(token)
+    Ok(format!("catena-{}", random_hex(32)?))
 }
 
 /// What is kept of a token.
@@ -105,51 +107,67 @@ pub(super) async fn guard(State(front): State<Arc<Front>>, mut request: Request,
     let Some(needed) = needed(request.method(), request.uri().path()) else {
         return next.run(request).await;
     };
-    let role = match front.setup.access {
-        Access::Open if is_local(&request) => Some(TokenRole::Operator),
+    let caller = match front.setup.access {
+        Access::Open if is_local(&request) => {
+            let name = asked(&request, "user").unwrap_or_else(|| "local".to_owned());
+            Some(Caller { name, role: TokenRole::Operator })
+        }
         Access::Open => None,
         Access::Tokens => match identify(&front, bearer(&request)).await {
-            Ok(role) => role,
+            Ok(caller) => caller,
             Err(problem) => return problem.into_response(),
         },
     };
-    let Some(role) = role else {
+    let Some(caller) = caller else {
         let problem = Problem::new(
             StatusCode::UNAUTHORIZED,
             "this needs a token: `Authorization: Bearer …`; make one with `catena token create`",
         );
         return ([(header::WWW_AUTHENTICATE, "Bearer")], problem).into_response();
     };
+    let role = caller.role;
     if !role.may(needed) {
         let error =
             format!("this needs the role {}, but the token has the role {}", needed.name(), role.name());
         return Problem::new(StatusCode::FORBIDDEN, error).into_response();
     }
     request.extensions_mut().insert(role);
+    request.extensions_mut().insert(caller);
     next.run(request).await
 }
 
-/// The token that a request carries.
+/// The token that a request carries. A browser that opens a WebSocket can only put it into the address.
 fn bearer(request: &Request) -> Option<String> {
-    let header = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
-    header.strip_prefix("Bearer ").map(str::to_owned)
+    let header = request.headers().get(header::AUTHORIZATION).and_then(|h| h.to_str().ok());
+    let carried = header.and_then(|h| h.strip_prefix("Bearer ")).map(str::to_owned);
+    let is_live = request.uri().path().ends_with("/live");
+    carried.or_else(|| asked(request, "token").filter(|_| is_live))
 }
 
-/// The role of a token, if it is a good one.
-async fn identify(front: &Front, token: Option<String>) -> Result<Option<TokenRole>, Problem> {
+/// Something in the query of a request.
+fn asked(request: &Request, key: &str) -> Option<String> {
+    let pairs = request.uri().query()?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.into_iter().find(|(k, _)| *k == key).map(|(_, v)| v.replace("%20", " "))
+}
+
+/// Whose token it is, if it is a good one.
+async fn identify(front: &Front, token: Option<String>) -> Result<Option<Caller>, Problem> {
     let Some(token) = token else { return Ok(None) };
     let hash = hash_token(token.trim());
     let now = front.member.now();
     let tokens = front.member.store.tokens().await?;
     let found = tokens.iter().find(|t| t.hash == hash && t.expires.is_none_or(|e| e > now));
-    Ok(found.and_then(|t| t.role.parse().ok()))
+    Ok(found.and_then(|t| Some(Caller { name: t.name.clone(), role: t.role.parse().ok()? })))
 }
 
 /// Whether a request names this machine: pages of others must not reach it through a name of theirs.
 fn is_local(request: &Request) -> bool {
     let host = request.headers().get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+    // A page of somebody else may open a WebSocket to any address, but it cannot hide where it comes from.
+    let origin = request.headers().get(header::ORIGIN).map(|o| o.to_str().unwrap_or_default());
+    let is_ours = origin.is_none_or(|o| o.split_once("://").is_some_and(|(_, from)| from == host));
+    is_ours && matches!(name, "localhost" | "127.0.0.1" | "[::1]")
 }
 
 #[cfg(test)]
@@ -161,6 +179,23 @@ mod tests {
         let (a, b) = (new_token().unwrap(), new_token().unwrap());
         assert_ne!(a, b);
         assert!(a.len() > 64 && !hash_token(&a).contains(&a[7..20]));
+    }
+
+    #[test]
+    fn pages_of_others_do_not_reach_an_open_server() {
+        let from = |origin: Option<&str>| {
+            let mut request = Request::builder().header("Host", "localhost:8080");
+            if let Some(origin) = origin {
+                request = request.header("Origin", origin);
+            }
+            is_local(&request.body(axum::body::Body::empty()).unwrap())
+        };
+        assert!(from(None) && from(Some("http://localhost:8080")));
+        assert!(
+            !from(Some("http://elsewhere.example"))
+                && !from(Some("http://localhost:9999"))
+                && !from(Some("null"))
+        );
     }
 
     #[test]

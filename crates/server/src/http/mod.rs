@@ -2,6 +2,7 @@
 
 mod access;
 mod cluster;
+mod compositions;
 mod content;
 mod docs;
 mod events;
@@ -16,6 +17,7 @@ use crate::desk::{Desk, StoreDesk};
 use crate::home::Home;
 use crate::member::Member;
 use crate::places::Places;
+use crate::studio::Studio;
 use axum::Json;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
@@ -66,6 +68,8 @@ pub(crate) struct Front {
     /// Where files that come with runs are held, where agents have files of their own.
     home: Option<Arc<Home>>,
     sent: content::Sent,
+    /// Lets people edit together.
+    studio: Arc<Studio>,
 }
 
 type Shared = axum::extract::State<Arc<Front>>;
@@ -140,6 +144,15 @@ fn router() -> (axum::Router<Arc<Front>>, utoipa::openapi::OpenApi) {
         .routes(routes!(logs::log))
         .routes(routes!(events::of_run))
         .routes(routes!(events::all))
+        .routes(routes!(compositions::list))
+        .routes(routes!(compositions::get, compositions::put, compositions::delete))
+        .routes(routes!(compositions::operations, compositions::operate))
+        .routes(routes!(compositions::versions, compositions::name))
+        .routes(routes!(compositions::publish))
+        .routes(routes!(compositions::locks))
+        .routes(routes!(compositions::lock_events))
+        .routes(routes!(compositions::lacks))
+        .routes(routes!(compositions::live))
         .routes(routes!(cluster::agents))
         .routes(routes!(cluster::agent))
         .routes(routes!(cluster::visit))
@@ -169,7 +182,8 @@ impl Front {
     ) -> Self {
         let desk = StoreDesk::new(member.store.clone(), places.clone());
         let (events, sent) = (broadcast::channel(1024).0, content::Sent::default());
-        Self { member, places, desk, events, setup, home, sent }
+        let studio = Studio::new(member.clone());
+        Self { member, places, desk, events, setup, home, sent, studio }
     }
 
     /// Serves requests until it is time to stop.
@@ -181,6 +195,7 @@ impl Front {
         let listener = TcpListener::from_std(listener).map_err(fail)?;
         let front = Arc::new(self);
         let relay = tokio::spawn(relay(front.clone()));
+        let studio = tokio::spawn(front.studio.clone().run(stop.clone()));
         let limit = usize::try_from(front.setup.max_request).unwrap_or(usize::MAX);
         let (router, _) = router();
         let router = router
@@ -196,6 +211,8 @@ impl Front {
             _ = stop.changed() => Ok(()),
         };
         relay.abort();
+        // It gives up what it has, so that others can take it at once.
+        let _ = tokio::time::timeout(Duration::from_secs(1), studio).await;
         result
     }
 

@@ -9,8 +9,9 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use catena_compose::model::load_text;
 use catena_model::chain::{ChainKey, ChainState, Produced, RunId};
-use catena_model::{Loaded, Name, Value, load_text};
+use catena_model::{Loaded, Name, Value};
 use catena_store::{ChainFilter, NewRun, Run, RunChange, RunState};
 use serde::{Deserialize, Serialize};
 use std::path::{Path as FilePath, PathBuf};
@@ -200,7 +201,6 @@ impl Front {
             .map_err(|e| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, e.to_string()))?;
         let priority = submission.priority.unwrap_or(workflow.priority);
         let source = submission.files[0].0.clone();
-        let name = submission.name.or_else(|| workflow.name.clone()).unwrap_or_else(|| default_name(&source));
         let mut definition = Definition {
             workflow: source.clone(),
             services: self.setup.services.iter().chain(&submission.services).cloned().collect(),
@@ -211,10 +211,13 @@ impl Front {
             order: submission.order,
             ..Definition::default()
         };
+        definition.check().map_err(|e| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, e))?;
         let fingerprint = definition.fingerprint(&loaded);
         let directory = submission.directory;
         definition = definition.with_files(&loaded);
         definition.directory = directory;
+        let name = submission.name.or_else(|| workflow.name.clone());
+        let name = name.unwrap_or_else(|| definition.default_name());
         Ok(NewRun {
             name,
             source: source.to_string_lossy().into_owned(),
@@ -225,10 +228,6 @@ impl Front {
             files: Vec::new(),
         })
     }
-}
-
-fn default_name(path: &FilePath) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[utoipa::path(
