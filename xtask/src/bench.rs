@@ -35,9 +35,17 @@ pub(crate) fn bench(arguments: &[&str]) -> Result<(), String> {
             let example = ["run", "--release", "--package", "catena-rules", "--example", "reactions", "--"];
             return run(Command::new("cargo").args(example).args(rest));
         }
+        ["compose"] => {
+            let example = ["run", "--release", "--package", "catena-compose", "--example", "locks"];
+            run(Command::new("cargo").args(example))?;
+            install(&crate::SERVERS)?;
+            let reproduce =
+                ["run", "--release", "--", "reproduce", "collab", "--experiment", "live,load,death"];
+            return run(Command::new("cargo").args(reproduce));
+        }
         _ => {
             return Err(
-                "cargo xtask bench local [--no-python] | cluster [--quick] [throughput latency recovery] | data [megabytes [directory]] | rules [molecules]"
+                "cargo xtask bench local [--no-python] | cluster [--quick] [throughput latency recovery] | data [megabytes [directory]] | rules [molecules] | compose"
                     .to_owned(),
             );
         }

@@ -35,7 +35,9 @@ cargo xtask bench local     measure against xargs, make, ninja and others (docs/
 cargo xtask bench cluster   measure a cluster with PostgreSQL and NATS; --quick for a tenth of it
 cargo xtask bench data      measure the transfer of files between agents, beside a raw socket and cp
 cargo xtask bench rules     measure how many reactions a second rules make among a million molecules
+cargo xtask bench compose   measure locks, 2,000 people who edit together, and the death of their instance
 cargo xtask soak space      10,000 small groups of peers in which everything goes wrong; or FIRST SEED and HOW MANY
+cargo xtask soak compose    every state that locks can be in on graphs of five workflows
 cargo xtask docs            build the book (needs mdbook)
 cargo xtask deny            check licences and sources of dependencies (needs cargo-deny)";
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         ["test", ref rest @ ..] => test(rest),
         ["bench", ref rest @ ..] => bench::bench(rest),
         ["soak", "space", ref rest @ ..] => soak_space(rest),
+        ["soak", "compose"] => soak_compose(),
         ["docs"] => run(Command::new("mdbook").args(["build", "docs"])),
         ["deny"] => run(Command::new("cargo").args(["deny", "check", "licenses", "bans", "sources"])),
         _ => Err(HELP.to_owned()),
@@ -65,6 +68,18 @@ fn main() -> ExitCode {
 fn soak_space(seeds: &[&str]) -> Result<(), String> {
     let example = ["run", "--release", "--package", "catena-simulate", "--example", "soak", "--"];
     run(Command::new("cargo").args(example).args(seeds))
+}
+
+/// Locks in every state that sessions can come into on graphs that are too large for the tests.
+fn soak_compose() -> Result<(), String> {
+    run(Command::new("cargo").args([
+        "run",
+        "--release",
+        "--package",
+        "catena-compose",
+        "--example",
+        "states",
+    ]))
 }
 
 /// The root of the repository.

@@ -6,12 +6,20 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
+mod collab;
+mod compose;
 mod data;
+mod generate;
 mod peer;
+mod reproduce;
 mod space;
 
+pub(crate) use collab::{CollabArgs, CollabExperiment};
+pub(crate) use compose::{ComposeCommand, ComposeExportArgs, ComposeImportArgs, ComposeLogArgs};
 pub(crate) use data::{DataArgs, DataExperiment};
+pub(crate) use generate::{Format, GenerateArgs, Shape, Size};
 pub(crate) use peer::{KeyArgs, PeerArgs, PeersArgs};
+pub(crate) use reproduce::{AdageArgs, PaperDag, PrioEvaluationArgs, ReproduceCommand, SteepArgs};
 pub(crate) use space::{SpaceArgs, SpaceExperiment};
 
 /// Runs scientific workflows: on a laptop in a second, and on as many machines as you have.
@@ -46,7 +54,7 @@ pub(crate) enum Command {
     Graph(GraphArgs),
     /// Order the jobs of a workflow so that many can run at any time; write the order into DAGMan files
     Prio(PrioArgs),
-    /// Write a DAGMan file with the shape of a published workflow
+    /// Make up a workflow with the shape of a published one, as a DAGMan, DAX or WfFormat file
     Generate(GenerateArgs),
     /// Execute workflows in virtual time: how long, on how many nodes, with which policy
     Simulate(SimulateArgs),
@@ -100,6 +108,9 @@ pub(crate) enum Command {
     Fleet(ListArgs),
     /// Show what waits on a server, and why
     Waiting(ListArgs),
+    /// Compose workflows together with others on a server: bring them there, look at their history and locks
+    #[command(subcommand)]
+    Compose(ComposeCommand),
     /// Manage the tokens of a server
     #[command(subcommand)]
     Token(TokenCommand),
@@ -143,6 +154,8 @@ pub(crate) struct ServeArgs {
     pub(crate) listen: Option<String>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
 }
 
 #[derive(Debug, Args)]
@@ -157,6 +170,8 @@ pub(crate) struct AgentCommandArgs {
     pub(crate) idle_shutdown: Option<String>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
 }
 
 #[derive(Debug, Args)]
@@ -250,104 +265,6 @@ pub(crate) enum ConfigCommand {
     Settings,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum ReproduceCommand {
-    /// Capability-based scheduling: real instances, PostgreSQL, NATS, and agents made on demand
-    Steep(SteepArgs),
-    /// Prioritising dags: eligible jobs, and a simulated grid in which workers come in batches
-    Prio(PrioEvaluationArgs),
-    /// Data-aware scheduling in virtual time: ADAGE, MATRIX and Albatross, and beside them HEFT and Catena
-    Adage(AdageArgs),
-    /// Data-aware scheduling on real hosts: agents with files of their own and limited links, beside what is simulated
-    Data(DataArgs),
-    /// Decentralised scheduling in virtual time: peers that share molecules and rules, beside one scheduler that knows everything
-    Space(SpaceArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AdageArgs {
-    /// A directory with the five workflows as DAX files [default: generated workflows of the same shapes]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dax: Option<PathBuf>,
-    /// Numbers of nodes
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024], value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) nodes: Vec<u32>,
-    /// Numbers of tasks, for the experiment on scaling
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 2000, 4000, 6000, 8000, 10_000])]
-    pub(crate) tasks: Vec<usize>,
-    /// How often what is random is tried
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) seeds: u64,
-    /// Where pictures and tables go
-    #[arg(long, value_name = "DIR", default_value = "reproduce")]
-    pub(crate) out: PathBuf,
-    /// Print the outcome as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PrioEvaluationArgs {
-    /// Which dags
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [PaperDag::Airsn, PaperDag::Inspiral, PaperDag::Montage, PaperDag::Sdss])]
-    pub(crate) dag: Vec<PaperDag>,
-    /// Mean times between batches, as powers of 10
-    #[arg(long, value_name = "N", value_delimiter = ',', allow_hyphen_values = true, default_values_t = [-3, -2, -1, 0, 1, 2, 3])]
-    pub(crate) bit: Vec<i32>,
-    /// Mean sizes of a batch, as powers of 2
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = 0..=16)]
-    pub(crate) bs: Vec<i32>,
-    /// How many samples
-    #[arg(short, default_value_t = 300, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) p: u16,
-    /// How many runs a sample is the mean of [default: 300 for airsn, fewer for larger dags]
-    #[arg(short)]
-    pub(crate) q: Option<usize>,
-    /// What randomness starts from
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Where pictures and tables go
-    #[arg(long, value_name = "DIR", default_value = "reproduce")]
-    pub(crate) out: PathBuf,
-    /// Print the outcome as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// A dag of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PaperDag {
-    Airsn,
-    Inspiral,
-    Montage,
-    Sdss,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SteepArgs {
-    /// Which experiment of the paper
-    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=4))]
-    pub(crate) experiment: u8,
-    /// One second of the paper takes this many seconds here; the default makes experiment 1 take about 15 s
-    #[arg(long, default_value_t = 0.02)]
-    pub(crate) scale: f64,
-    /// How many chains [default: as in the paper]
-    #[arg(long, value_name = "N")]
-    pub(crate) chains: Option<u64>,
-    /// The placement policy
-    #[arg(long, default_value = "catena")]
-    pub(crate) policy: String,
-    /// Where pictures and tables go
-    #[arg(long, value_name = "DIR", default_value = "reproduce")]
-    pub(crate) out: PathBuf,
-    /// Decides what is random: the order of chains and who is killed when
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Print the outcome as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// Where a workflow and what it uses are.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SourceArgs {
@@ -402,6 +319,11 @@ pub(crate) struct RunArgs {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+    /// Stop at the first failure
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
     /// Start a new run, even if an earlier one could go on
@@ -458,12 +380,14 @@ pub(crate) struct AgentArgs {
     /// A capability this machine offers
     #[arg(long = "capability", visible_alias = "capabilities", value_name = "NAME", value_delimiter = ',')]
     pub(crate) capabilities: Vec<String>,
+}
+
+/// Whether what is known need not be computed again.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct CacheArgs {
     /// Run every task, even if its result is known
     #[arg(long)]
     pub(crate) no_cache: bool,
-    /// Stop at the first failure
-    #[arg(long)]
-    pub(crate) fail_fast: bool,
 }
 
 /// What is shown while a run goes on.
@@ -572,6 +496,8 @@ pub(crate) struct ConvertArgs {
 pub(crate) enum Form {
     /// The long form (Steep 4.x)
     Long,
+    /// A composition: workflows made of workflows, to be edited together
+    Composition,
     /// Pegasus DAX 3: jobs, runtimes, files and dependencies
     Dax,
     /// WfCommons WfFormat 1.5: jobs, runtimes, files and dependencies
@@ -664,6 +590,11 @@ pub(crate) struct RetryArgs {
     pub(crate) run: Option<i64>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+    /// Stop at the first failure
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
 }
@@ -796,107 +727,18 @@ fn fraction(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "must be a number from 0 to less than 1, such as 0.05".to_owned())
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct GenerateArgs {
-    #[command(subcommand)]
-    pub(crate) shape: Shape,
-    /// Where to write it [default: standard output]
-    #[arg(long, short, global = true, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// The language to write [default: what FILE ends in, else dag]
-    #[arg(long, global = true, value_enum)]
-    pub(crate) format: Option<Format>,
-    /// Define the jobs in a random order
-    #[arg(long, global = true)]
-    pub(crate) shuffle: bool,
-    /// What randomness starts from
-    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
 
-/// A language for jobs and who waits for whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// DAGMan: jobs that sleep
-    Dag,
-    /// Pegasus DAX 3, with runtimes and files
-    Dax,
-    /// WfCommons WfFormat 1.5, with runtimes and files
-    Wfformat,
-}
-
-/// How many jobs a workflow with runtimes and files has.
-#[derive(Debug, Args)]
-pub(crate) struct Size {
-    /// With runtimes and files, and this many jobs [default for DAX and WfFormat: 1000]
-    #[arg(long)]
-    pub(crate) jobs: Option<usize>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Shape {
-    /// Magnetic resonance imaging: a double umbrella with fringes
-    Airsn {
-        #[command(flatten)]
-        size: Size,
-        /// The jobs of a fork [default: 250]
-        #[arg(long, conflicts_with = "jobs")]
-        width: Option<usize>,
-        /// The jobs before the first fork [default: 21]
-        #[arg(long, conflicts_with = "jobs")]
-        handle: Option<usize>,
-    },
-    /// Earthquake hazards
-    Cybershake(Size),
-    /// The epigenetic state of cells
-    Epigenomics(Size),
-    /// The search for gravitational waves
-    Inspiral {
-        #[command(flatten)]
-        size: Size,
-        /// The jobs of each level, group by group [default: 62 in each of six, 92, 92, 93, 93]
-        #[arg(long, value_delimiter = ',', conflicts_with = "jobs")]
-        widths: Option<Vec<usize>>,
-        /// How many groups are tied together in a ring [default: 6]
-        #[arg(long, conflicts_with = "jobs")]
-        ring: Option<usize>,
-    },
-    /// A mosaic of the sky
-    Montage {
-        #[command(flatten)]
-        size: Size,
-        /// The images in a row, and the rows [default: 37]
-        #[arg(long, conflicts_with = "jobs")]
-        side: Option<usize>,
-        /// How many pairs of neighbours are compared at most [default: all]
-        #[arg(long, conflicts_with = "jobs")]
-        overlaps: Option<usize>,
-    },
-    /// The search for clusters of galaxies
-    Sdss {
-        #[command(flatten)]
-        size: Size,
-        /// The stripes of the sky [default: 12]
-        #[arg(long, conflicts_with = "jobs")]
-        stripes: Option<usize>,
-        /// The fields in each [default: 1000]
-        #[arg(long, conflicts_with = "jobs")]
-        fields: Option<usize>,
-    },
-    /// The search for small RNAs in bacteria
-    Sipht(Size),
-    /// Layers of jobs, each of which waits for random ones of the layer before
-    Layered {
-        #[command(flatten)]
-        size: Size,
-        /// How many in a layer [default: 100; in DAX and WfFormat, so that there are at most fifty layers]
-        #[arg(long)]
-        width: Option<usize>,
-        /// For how many a job waits, on average
-        #[arg(long, default_value_t = 2)]
-        parents: usize,
-        /// Some also wait for jobs of earlier layers
-        #[arg(long)]
-        skips: bool,
-    },
+    #[test]
+    fn every_command_is_documented() {
+        let docs = include_str!("../../../docs/commands.md");
+        for command in Arguments::command().get_subcommands() {
+            let name = command.get_name();
+            let is_told = [' ', '`'].iter().any(|end| docs.contains(&format!("`{name}{end}")));
+            assert!(is_told, "{name} is missing in docs/commands.md");
+        }
+    }
 }

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Services(a) => command::cluster::services(a, &arguments),
         Command::Fleet(a) => command::cluster::fleet(a, &arguments),
         Command::Waiting(a) => command::cluster::waiting(a, &arguments),
+        Command::Compose(c) => command::compose::compose(c, &arguments),
         Command::Token(c) => command::settings::token(c, &arguments),
         Command::Config(c) => command::settings::config(c),
         Command::Reproduce(c) => command::reproduce::reproduce(c),

@@ -3,7 +3,8 @@
 
 use crate::arguments::{ConfigArgs, SourceArgs};
 use crate::jobs::is_dagman;
-use catena_model::{Diagnostics, LoadOptions, Loaded, Name, Node, Value, load, parse_yaml, read_text};
+use catena_compose::model::load;
+use catena_model::{Diagnostics, LoadOptions, Loaded, Name, Node, Value, parse_yaml, read_text};
 use catena_server::{CONFIG_FILE, Config};
 use std::path::{Path, PathBuf};
 

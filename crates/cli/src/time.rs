@@ -1,4 +1,11 @@
-//! Durations as people read them.
+//! The time, and durations as people read them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970.
+pub(crate) fn now_millis() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
+}
 
 /// A duration in milliseconds.
 pub(crate) fn duration(millis: f64) -> String {

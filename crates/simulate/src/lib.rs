@@ -5,9 +5,12 @@
 //!   its very scheduler.
 //! - [`generate`] has workflows of any size with the shapes and figures of published ones, and the dags of the experiments.
 //! - [`batch`] is the grid in which prio was evaluated: workers come in batches and take what is eligible.
+//! - [`space`] has peers that do not exist: thousands of real nodes on a virtual network, and whatever can go wrong.
+//! - [`collab`] lets collaborators edit a composition together, in the rooms of the live system.
 
 pub mod batch;
 mod cluster;
+pub mod collab;
 mod elastic;
 mod engine;
 pub mod generate;

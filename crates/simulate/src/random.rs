@@ -1,13 +1,14 @@
 //! Numbers that look random and are the same everywhere.
 
+use catena_space::random::Random as Numbers;
 use std::sync::LazyLock;
 
-/// SplitMix64, with ziggurats for what is normally and exponentially distributed (Marsaglia and Tsang, "The
+/// The numbers of the space, with ziggurats for what is normally and exponentially distributed (Marsaglia and Tsang, "The
 /// Ziggurat Method for Generating Random Variables", 2000): a number falls into one of many layers of equal area
 /// and is nearly always good at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
-    state: u64,
+    numbers: Numbers,
     shapes: &'static Shapes,
 }
 
@@ -56,19 +57,15 @@ impl<const N: usize> Ziggurat<N> {
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed, shapes: &SHAPES }
+        Self { numbers: Numbers::new(seed), shapes: &SHAPES }
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.numbers.number()
     }
 
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+        self.numbers.below(limit)
     }
 
     /// The numbers below `count` in a random order.

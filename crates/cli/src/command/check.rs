@@ -66,6 +66,7 @@ fn summary(loaded: &Loaded) -> String {
     fn count(actions: &[Action]) -> (usize, usize) {
         actions.iter().fold((0, 0), |(tasks, loops), a| match a {
             Action::Execute(_) | Action::Include(_) => (tasks + 1, loops),
+            Action::First(_) => (tasks, loops),
             Action::For(f) => {
                 let (t, l) = count(&f.actions);
                 (tasks + t, loops + l + 1)

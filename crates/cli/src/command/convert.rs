@@ -10,6 +10,7 @@ use std::process::ExitCode;
 pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
     match args.to {
         Form::Long => long(args),
+        Form::Composition => composition(args),
         Form::Dax | Form::Wfformat => recorded(args),
         Form::StandIn => stand_in(args),
     }
@@ -32,6 +33,17 @@ fn long(args: &ConvertArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+fn composition(args: &ConvertArgs) -> Outcome {
+    match super::compose::composition(&args.source)? {
+        Ok(composition) => {
+            let text = catena_compose::model::write(&composition);
+            write_to(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(code) => Ok(code),
+    }
+}
+
 /// What is recorded has runtimes and files; of other workflows only their jobs and dependencies are known.
 fn recorded(args: &ConvertArgs) -> Outcome {
     let trace = match trace_of(&args.source) {
@@ -40,7 +52,7 @@ fn recorded(args: &ConvertArgs) -> Outcome {
     };
     write_to(args.output.as_deref(), |out| match args.to {
         Form::Wfformat => write_wfformat(&trace, out),
-        Form::Dax | Form::Long | Form::StandIn => write_dax(&trace, out),
+        Form::Dax | Form::Long | Form::Composition | Form::StandIn => write_dax(&trace, out),
     })?;
     Ok(ExitCode::SUCCESS)
 }

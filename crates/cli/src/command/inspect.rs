@@ -5,7 +5,7 @@ use super::{Outcome, print};
 use crate::arguments::{Arguments, ListArgs, SearchArgs, StatusArgs};
 use crate::display::describe;
 use crate::remote::{Server, encode};
-use crate::time::duration;
+use crate::time::{duration, now_millis};
 use catena_model::chain::{Executable, ProcessChain, RunId, TaskResult};
 use catena_model::moment;
 use catena_server::{Definition, RunView, StateDirectory, StatusView};
@@ -14,7 +14,6 @@ use serde_json::json;
 use std::fmt::Write;
 use std::future::Future;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How many runs a search finds at most.
 const FOUND: usize = 1000;
@@ -172,7 +171,7 @@ fn describe_status(status: &StatusView, owned: bool) -> String {
     if let Some(error) = &run.error {
         let _ = writeln!(out, "  error     {error}");
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
+    let now = now_millis();
     if owned {
         for r in running.iter().take(20) {
             let place = r.agent.as_ref().map_or(String::new(), |a| format!(" on {a}"));

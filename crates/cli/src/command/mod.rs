@@ -3,6 +3,7 @@
 pub(crate) mod chains;
 pub(crate) mod check;
 pub(crate) mod cluster;
+pub(crate) mod compose;
 pub(crate) mod control;
 pub(crate) mod convert;
 mod dag;

@@ -191,7 +191,7 @@ fn graph(definition: &Definition) -> Option<String> {
         inputs: definition.inputs.clone(),
         texts: Vec::new(),
     };
-    let loaded = catena_model::load_text(&definition.workflow, &definition.text, &options);
+    let loaded = catena_compose::model::load_text(&definition.workflow, &definition.text, &options);
     let graph = Graph::new(loaded.expanded.as_ref()?, &loaded.library);
     (graph.nodes.len() <= DRAWN).then(|| graph.to_svg())
 }

@@ -3,11 +3,12 @@
 use super::dag::run_dag;
 use super::inspect::{find_run, read_definition};
 use super::{EXIT_CANCELLED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Outcome, show_problems};
-use crate::arguments::{AgentArgs, Arguments, DagArgs, RetryArgs, RunArgs, ShowArgs};
+use crate::arguments::{AgentArgs, Arguments, CacheArgs, DagArgs, RetryArgs, RunArgs, ShowArgs};
 use crate::display::Display;
 use crate::jobs::is_dagman;
 use crate::project::{find_config, load_source};
 use crate::remote::Server;
+use crate::time::now_millis;
 use catena_agent::{AgentConfig, Cache, Mode, Roster, end_leftovers};
 use catena_bus::LocalBus;
 use catena_model::chain::RunId;
@@ -21,7 +22,6 @@ use catena_store::{NewRun, Run, RunState, Store};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
 /// A no-op executor takes this many chains at a time.
@@ -32,6 +32,8 @@ struct Session<'a> {
     work: Work,
     project: Config,
     agent: &'a AgentArgs,
+    cache: CacheArgs,
+    fail_fast: bool,
     show: ShowArgs,
     pretend: bool,
     new: bool,
@@ -57,7 +59,7 @@ enum Kind {
 impl Work {
     fn new(loaded: Loaded, definition: Definition) -> Result<Self, String> {
         let workflow = loaded.expanded.as_ref().ok_or("only workflows can be run")?;
-        let name = workflow.name.clone().unwrap_or_else(|| default_name(&definition.workflow));
+        let name = workflow.name.clone().unwrap_or_else(|| definition.default_name());
         let fingerprint = definition.fingerprint(&loaded);
         let definition = definition.with_text(&loaded.sources);
         let directory = absolute(&loaded.directory)?;
@@ -70,7 +72,7 @@ impl Work {
     pub(super) fn of_dag(dag: OpenDag, definition: Definition) -> Self {
         let path = &definition.workflow;
         Self {
-            name: default_name(path),
+            name: definition.default_name(),
             fingerprint: definition.dag_fingerprint(&dag.loaded),
             directory: path.parent().unwrap_or(Path::new("")).to_path_buf(),
             definition: definition.with_text(&dag.loaded.sources),
@@ -114,8 +116,17 @@ pub(crate) fn run(args: &RunArgs, arguments: &Arguments) -> Outcome {
 
 pub(super) fn start(args: &RunArgs, arguments: &Arguments, work: Work, project: Config) -> Outcome {
     let pretend = args.dry_run.is_some();
-    let session =
-        Session { work, project, agent: &args.agent, show: args.show, pretend, new: args.new, retry: None };
+    let session = Session {
+        work,
+        project,
+        agent: &args.agent,
+        cache: args.cache,
+        fail_fast: args.fail_fast,
+        show: args.show,
+        pretend,
+        new: args.new,
+        retry: None,
+    };
     if !pretend {
         return session.start(&arguments.state);
     }
@@ -160,6 +171,8 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
         work: Work::new(loaded, definition)?,
         project,
         agent: &args.agent,
+        cache: args.cache,
+        fail_fast: args.fail_fast,
         show: args.show,
         pretend: false,
         new: false,
@@ -170,10 +183,6 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
 
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()))
-}
-
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
 }
 
 impl Session<'_> {
@@ -239,7 +248,7 @@ impl Session<'_> {
             },
         };
         let driver = Driver::open(store, bus, run, blueprint, context, &mut observer).await;
-        let driver = driver.map_err(|e| e.to_string())?.fail_fast(self.agent.fail_fast);
+        let driver = driver.map_err(|e| e.to_string())?.fail_fast(self.fail_fast);
         let summary = {
             let agent = agent.run();
             tokio::pin!(agent);
@@ -288,7 +297,7 @@ impl Session<'_> {
             source: definition.workflow.to_string_lossy().into_owned(),
             fingerprint: fingerprint.clone(),
             definition: serde_json::to_vec(definition).map_err(|e| e.to_string())?,
-            created: now(),
+            created: now_millis(),
             priority: self.work.priority,
             files: Vec::new(),
         };
@@ -298,7 +307,7 @@ impl Session<'_> {
     }
 
     fn open_cache(&self, state: &StateDirectory) -> Result<Option<Arc<Cache>>, String> {
-        if self.agent.no_cache || self.pretend {
+        if self.cache.no_cache || self.pretend {
             return Ok(None);
         }
         Cache::open(&state.cache_file()).map(Arc::new).map(Some).map_err(|e| e.to_string())
@@ -351,15 +360,6 @@ pub(crate) fn agent_config(
         mode: Mode::Execute,
         shell: AgentConfig::find_shell(),
     })
-}
-
-fn default_name(workflow: &Path) -> String {
-    let stem = workflow.file_stem().unwrap_or_default().to_string_lossy();
-    if stem == "workflow" {
-        let directory = workflow.parent().and_then(Path::file_name).unwrap_or_default();
-        return directory.to_string_lossy().into_owned();
-    }
-    stem.into_owned()
 }
 
 /// The memory of this machine in bytes.

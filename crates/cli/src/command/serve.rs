@@ -2,22 +2,23 @@
 
 use super::run::agent_config;
 use super::{EXIT_FAILED, EXIT_INTERRUPTED, Outcome};
-use crate::arguments::{AgentArgs, AgentCommandArgs, Arguments, ServeArgs};
+use crate::arguments::{AgentArgs, AgentCommandArgs, Arguments, CacheArgs, ServeArgs};
 use crate::project::instance_config;
 use crate::remote::{HttpDesk, token_file};
+use crate::time::now_millis;
 use catena_agent::{Cache, end_leftovers};
 use catena_bus::{Bus, LocalBus, LossyBus, NatsBus};
-use catena_data::{Depot, DepotOptions};
+use catena_data::{Depot, DepotOptions, address_towards};
 use catena_fleet::{ProcessProvider, Provider};
 use catena_model::{Library, Name, parse_duration};
 use catena_server::{
     Access, AgentSetup, Config, Desk, FleetSetup, Home, HttpSetup, InstanceSetup, Places, RemoteOptions,
-    Role, StateDirectory, StoreDesk, TokenRole, default_agent_name, hash_token, new_token,
+    Role, StateDirectory, StoreDesk, TokenRole, default_agent_name, hash_token, host_name, new_token,
 };
 use catena_store::{PostgresStore, Store, Token};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::net::{TcpListener, ToSocketAddrs};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,7 +37,7 @@ pub(crate) fn serve(args: &ServeArgs, arguments: &Arguments) -> Outcome {
     if let Some(listen) = &args.listen {
         config.listen.clone_from(listen);
     }
-    Starter { config, file, agent: &args.agent, arguments }.start()
+    Starter { config, file, agent: &args.agent, cache: args.cache, arguments }.start()
 }
 
 pub(crate) fn agent(args: &AgentCommandArgs, arguments: &Arguments) -> Outcome {
@@ -51,7 +52,7 @@ pub(crate) fn agent(args: &AgentCommandArgs, arguments: &Arguments) -> Outcome {
     if config.bus.url.is_empty() {
         return Err("an agent needs the `bus` of its cluster: set it in catena.yaml, as CATENA_BUS, or with --set bus=nats://…".to_owned());
     }
-    Starter { config, file, agent: &args.agent, arguments }.start()
+    Starter { config, file, agent: &args.agent, cache: args.cache, arguments }.start()
 }
 
 /// Puts an instance together.
@@ -59,6 +60,7 @@ struct Starter<'a> {
     config: Config,
     file: Option<PathBuf>,
     agent: &'a AgentArgs,
+    cache: CacheArgs,
     arguments: &'a Arguments,
 }
 
@@ -107,7 +109,7 @@ impl Starter<'_> {
     async fn setup(&self) -> Result<(InstanceSetup, Option<StateDirectory>), String> {
         let config = &self.config;
         let name = config.agent.name.as_ref().map_or_else(default_agent_name, Name::new);
-        let id = Name::new(format!("{}-{:x}", host(), u64::from(std::process::id()) ^ started()));
+        let id = Name::new(format!("{}-{:x}", host_name(), u64::from(std::process::id()) ^ started()));
         let only_agent = config.roles == [Role::Agent];
         let mut owned = None;
         let store = match &config.store {
@@ -178,7 +180,7 @@ impl Starter<'_> {
         if ended > 0 {
             eprintln!("{ended} tasks of a killed agent were still running and have been ended");
         }
-        let cache = if config.agent.cache && !self.agent.no_cache {
+        let cache = if config.agent.cache && !self.cache.no_cache {
             Some(Arc::new(Cache::open(&directory.cache_file()).map_err(|e| e.to_string())?))
         } else {
             None
@@ -288,7 +290,7 @@ impl Starter<'_> {
             .and_then(|mut f| f.write_all(token.as_bytes()))
             .map_err(|e| format!("{}: {e}", file.display()))?;
         let token = Token {
-            name: format!("{}:{}", host(), self.config.state.display()),
+            name: format!("{}:{}", host_name(), self.config.state.display()),
             role: TokenRole::Operator.name().to_owned(),
             hash: hash_token(&token),
             created: store.now().await.map_err(|e| e.to_string())?,
@@ -363,14 +365,9 @@ pub(crate) async fn connect(url: &str) -> Result<Arc<dyn Store>, String> {
     }
 }
 
-fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
 /// Distinguishes processes that have the same number at different times.
 fn started() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |d| d.as_millis() as u64) << 16
+    (now_millis() as u64) << 16
 }
 
 /// The first signal stops in an orderly way, the second at once. An instance that cannot end in an orderly way,
@@ -404,11 +401,7 @@ pub(crate) fn watch_stop() -> Result<watch::Receiver<bool>, String> {
 fn own_address(config: &Config) -> Option<String> {
     let first = config.bus.url.split(',').next()?.trim();
     let server = first.rsplit('@').next()?.trim_start_matches("nats://").trim_start_matches("tls://");
-    let server = if server.rsplit_once(':').is_some() { server.to_owned() } else { format!("{server}:4222") };
-    let to = server.to_socket_addrs().ok()?.next()?;
-    let any: SocketAddr = if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-    // Nothing is sent: the system only looks up the way.
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(to).ok()?;
-    Some(socket.local_addr().ok()?.ip().to_string())
+    let has_port = server.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let server = if has_port { server.to_owned() } else { format!("{server}:4222") };
+    address_towards(server).map(|ip| ip.to_string())
 }

@@ -112,7 +112,15 @@ impl<'w> Builder<'w> {
                     for (output, from) in a.output.iter().zip(&a.yield_to_output) {
                         self.origins.insert(&output.id, Origin::Var(&from.id));
                     }
+                    for c in a.carried() {
+                        self.origins.insert(&c.enumerator.id, Origin::Var(&c.init.id));
+                    }
                     own = self.declare(&a.actions, loops + 1, Some(&a.input.id));
+                }
+                Action::First(a) => {
+                    if let Some(input) = a.inputs.first() {
+                        self.origins.insert(&a.output.id, Origin::Var(&input.id));
+                    }
                 }
                 Action::Include(_) => {}
             }
@@ -162,7 +170,7 @@ impl<'w> Builder<'w> {
                     }));
                 }
                 Action::For(a) => self.connect(&a.actions, next, &order),
-                Action::Include(_) => {}
+                Action::Include(_) | Action::First(_) => {}
             }
         }
     }

@@ -35,6 +35,26 @@ fn the_variants_are_found_again() {
 }
 
 #[test]
+fn the_composition_uses_every_construct() {
+    let p = Project::new();
+    p.catena(["run", &example("composition")]).expect(0);
+    assert_eq!(p.read("results/length.txt"), "numbers: 3 4 12 84 have the length 85.000000, which is long\n");
+    p.catena(["run", &example("composition"), "-i", "numbers=[1,2,2]", "--out", "short"]).expect(0);
+    assert!(p.read("short/length.txt").starts_with("numbers: 1 2 2 have the length 3.0000"));
+}
+
+#[test]
+fn a_workflow_becomes_a_composition_that_does_the_same() {
+    let p = Project::new();
+    let [rows, height, width] = ["rows=[1,2,3,4,5,6]", "height=6", "width=9"];
+    p.catena(["run", &example("first"), "--out", "plain", "-i", rows, "-i", height, "-i", width]).expect(0);
+    p.catena(["convert", "--to", "composition", &example("first"), "-o", "composed.yaml"]).expect(0);
+    p.catena(["check", "composed.yaml"]).expect(0);
+    p.catena(["run", "composed.yaml", "--out", "composed", "-i", rows, "-i", height, "-i", width]).expect(0);
+    assert_eq!(p.read("plain/mandelbrot.svg"), p.read("composed/mandelbrot.svg"));
+}
+
+#[test]
 fn a_missing_tool_is_named_with_its_package() {
     let p = Project::new();
     let mut command = p.command(["run", &example("mosaic"), "-i", "size=60"]);

@@ -1,6 +1,7 @@
 //! `catena reproduce`: the experiments of a paper.
 
 mod adage;
+mod collab;
 mod data;
 mod prio;
 mod space;
@@ -16,5 +17,6 @@ pub(crate) fn reproduce(command: &ReproduceCommand) -> Outcome {
         ReproduceCommand::Adage(args) => adage::reproduce(args),
         ReproduceCommand::Data(args) => data::reproduce(args),
         ReproduceCommand::Space(args) => space::reproduce(args),
+        ReproduceCommand::Collab(args) => collab::reproduce(args),
     }
 }

@@ -7,7 +7,7 @@
 use crate::arguments::SteepArgs;
 use crate::command::{EXIT_FAILED, Outcome, print};
 use crate::render::lanes::{self, Busy, Kill};
-use crate::time::duration;
+use crate::time::{duration, now_millis};
 use catena_schedule::Policy;
 use catena_server::{ChainView, StatusView};
 use catena_testbed::{Cluster, TestbedError};
@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Table 1 of the paper: types of agents, and how many of each there may be.
 const TYPES: [(&str, &[&str], u32); 5] = [
@@ -146,10 +146,6 @@ struct Run<'a> {
     plan: Experiment,
     chains: u64,
     random: Random,
-}
-
-fn now_millis() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64() * 1e3)
 }
 
 impl<'a> Run<'a> {
@@ -304,7 +300,7 @@ impl<'a> Run<'a> {
     }
 
     fn strike(&mut self, cluster: &mut Cluster, target: Target) -> Result<Option<Kill>, TestbedError> {
-        let at = now_millis();
+        let at = now_millis() as f64;
         // How long something stays away.
         let away = Duration::from_secs_f64((30.0 * self.args.scale).max(0.5));
         let who = match target {
