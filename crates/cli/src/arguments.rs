@@ -722,6 +722,12 @@ fn not_negative(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "must be a number that is not negative".to_owned())
 }
 
+/// Neither so small nor so large that nothing can be done with it.
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|n| (1e-3..=1e6).contains(n));
+    number.ok_or_else(|| "must be a number from 0.001 to 1000000".to_owned())
+}
+
 fn fraction(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|n| (0.0..1.0).contains(n));
     number.ok_or_else(|| "must be a number from 0 to less than 1, such as 0.05".to_owned())

@@ -1,5 +1,6 @@
 //! What `catena reproduce collab` is asked for.
 
+use super::positive;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -18,22 +19,22 @@ pub(crate) struct CollabArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) parts: u32,
     /// How long collaborators think, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = positive)]
     pub(crate) think: f64,
     /// How often each setting is tried
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: u64,
     /// For live collaborators time passes so much faster
-    #[arg(long, value_name = "FACTOR", default_value_t = 2.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 2.0, value_parser = positive)]
     pub(crate) faster: f64,
     /// For the load: so many clients
-    #[arg(long, value_name = "N", default_value_t = 2000)]
-    pub(crate) clients: usize,
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) clients: u32,
     /// on so many compositions,
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub(crate) compositions: usize,
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) compositions: u32,
     /// for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) lasts: u64,
     /// Where pictures and tables go
     #[arg(long, value_name = "DIR", default_value = "reproduce")]

@@ -73,6 +73,8 @@ const LEFT: f64 = 60.0;
 const BOTTOM: f64 = 46.0;
 const TOP: f64 = 30.0;
 const RIGHT: f64 = 16.0;
+/// How far lines of text are apart.
+const LINE: f64 = 14.0;
 const COLOURS: [&str; 7] = ["#4a6fa5", "#c8793f", "#5a9e6f", "#a8577e", "#8a8f3c", "#6a5acd", "#2f8f9d"];
 /// A curve is drawn with at most so many points.
 const POINTS: usize = 2000;
@@ -143,6 +145,13 @@ pub(crate) fn svg_with_ranges(labels: &Labels<'_>, curves: &[Curve], ranges: &[V
         "<text transform=\"translate(14 {middle}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
         escape(labels.y)
     );
+    // Names stand in the upper corner where less is drawn.
+    let below = TOP + LINE * (curves.len() as f64 + 1.0);
+    let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
+    let crowded: Vec<bool> = points().filter(|p| y(p.1) < below).map(|p| x(p.0) < middle).collect();
+    let left = crowded.iter().filter(|is_left| **is_left).count();
+    let (names_at, anchor) =
+        if 2 * left < crowded.len() { (LEFT + 8.0, "start") } else { (WIDTH - RIGHT, "end") };
     for (i, curve) in curves.iter().enumerate() {
         let colour = COLOURS[i % COLOURS.len()];
         let every = curve.points.len().div_ceil(POINTS).max(1);
@@ -157,11 +166,10 @@ pub(crate) fn svg_with_ranges(labels: &Labels<'_>, curves: &[Curve], ranges: &[V
         }
         let _ = writeln!(out, "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>");
         if curves.len() > 1 {
-            let at = TOP + 14.0 * (i as f64 + 1.0);
+            let at = TOP + LINE * (i as f64 + 1.0);
             let _ = writeln!(
                 out,
-                "<text x=\"{}\" y=\"{at}\" text-anchor=\"end\" fill=\"{colour}\">{}</text>",
-                WIDTH - RIGHT,
+                "<text x=\"{names_at}\" y=\"{at}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{}</text>",
                 escape(&curve.name)
             );
         }

@@ -51,7 +51,13 @@ pub(crate) fn begin(peers: &Peers, at: usize, workflow: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-pub(crate) fn end(peers: &Peers, child: Child) -> Output {
+/// Waits until a command is over.
+pub(crate) fn end(peers: &Peers, mut child: Child) -> Output {
+    if wait_until(LONG, || child.try_wait().unwrap()).is_none() {
+        child.kill().unwrap();
+        let output = child.wait_with_output().unwrap();
+        panic!("it does not end\n{}\n{}", text(&output), peers.logs());
+    }
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}\n{}\n{}", text(&output), peers.logs());

@@ -110,7 +110,7 @@ fn grid(args: &CollabArgs) -> Result<Value, String> {
             if !failures {
                 let points = args.collaborators.iter().map(|n| (f64::from(*n), bound(args, f64::from(*n))));
                 curves.retain(|c| c.name != Policy::Write { takes: 0.5 }.name());
-                curves.push(Curve { name: "without conflicts".to_owned(), points: points.collect() });
+                curves.insert(0, Curve { name: "without conflicts".to_owned(), points: points.collect() });
             }
             let name = topology.name();
             let title = format!("{name}: {title}");
@@ -241,16 +241,16 @@ fn live(args: &CollabArgs) -> Result<Value, String> {
 
 fn under_load(args: &CollabArgs, kill: bool) -> Result<Value, String> {
     let parts = args.parts as usize;
-    let workflows = args.clients.div_ceil(args.compositions).div_ceil(parts).max(2);
+    let (clients, compositions) = (args.clients as usize, args.compositions as usize);
+    let workflows = clients.div_ceil(compositions).div_ceil(parts).max(2);
     let text = catena_compose::model::write(&composition(Topology::HBinary, workflows, parts));
-    let texts: Vec<(String, String)> =
-        (0..args.compositions).map(|n| (format!("c{n}"), text.clone())).collect();
+    let texts: Vec<(String, String)> = (0..compositions).map(|n| (format!("c{n}"), text.clone())).collect();
     let (mut cluster, doors) = serve(if kill { 2 } else { 1 }, &texts)?;
     let lasts = Duration::from_secs(args.lasts);
-    let crowd = Crowd::new(doors, args.compositions, parts, lasts);
+    let crowd = Crowd::new(doors, compositions, parts, lasts);
     let killer = crowd.clone();
     let loaded = runtime()?.block_on(async {
-        let all = load::run(crowd, args.clients);
+        let all = load::run(crowd, clients);
         let end = async {
             if kill {
                 tokio::time::sleep(lasts / 2).await;
