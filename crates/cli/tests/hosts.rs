@@ -118,8 +118,9 @@ fn a_minority_that_is_cut_off_can_neither_capture_nor_commit() {
     end_well(&peers, run);
     hosts[busy].mend().unwrap();
     assert_committed_once(&peers, 3);
+    // The group is whole again on both sides, and works.
     peers.wait_for(0, 7).unwrap();
-    // The group is whole again, and works.
+    peers.wait_for(busy, 7).unwrap();
     write(&peers, "again.yaml", &SLOW.replace("3.14159", "0.1"));
     end_well(&peers, begin(&peers, busy, "again.yaml"));
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// So many peers execute nothing that needs `work`: whoever is asked should not be the one who is killed.
 pub(crate) const IDLE: usize = 3;
 /// Nothing here takes so long.
-pub(crate) const LONG: Duration = Duration::from_secs(90);
+pub(crate) const LONG: Duration = Duration::from_mins(4);
 
 pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_catena"))
