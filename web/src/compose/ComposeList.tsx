@@ -1,0 +1,3 @@
+export default function ComposeList() {
+  return <p>compose</p>;
+}

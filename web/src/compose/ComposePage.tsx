@@ -1,0 +1,3 @@
+export default function ComposePage({ id }: { id: string }) {
+  return <p>{id}</p>;
+}

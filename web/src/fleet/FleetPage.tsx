@@ -1,0 +1,3 @@
+export function FleetPage() {
+  return <p>fleet</p>;
+}

@@ -1,0 +1,3 @@
+export function RunPage({ id, tab }: { id: number; tab: string }) {
+  return <p>{id} {tab}</p>;
+}

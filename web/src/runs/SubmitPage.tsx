@@ -1,0 +1,3 @@
+export default function SubmitPage({ again }: { again: string | null }) {
+  return <p>{again}</p>;
+}

@@ -1,0 +1,3 @@
+export default function SimulatePage({ run }: { run: string | null }) {
+  return <p>{run}</p>;
+}
