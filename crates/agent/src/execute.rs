@@ -13,8 +13,7 @@ use catena_data::{Artifact, Depot};
 use catena_model::chain::{
     AgentEvent, Argument, Attempt, Executable, History, Outcome, Phase, TaskFailure, TaskResult, Unsupplied,
 };
-use catena_model::{DIRECTORY, Direction, Name, RetryPolicy, Template, TimeoutPolicy, VALUE, shell_quote};
-use std::collections::HashMap;
+use catena_model::{DIRECTORY, Direction, RetryPolicy, TimeoutPolicy, VALUE};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -387,21 +386,15 @@ impl Executor<'_> {
         let mut command;
         let shown;
         if let Some(script) = &task.script {
-            let mut values: HashMap<&str, Vec<&str>> = HashMap::new();
-            for a in &task.arguments {
-                values.entry(a.id.as_str()).or_default().push(staging.locate(&a.variable.value));
-            }
-            let mut template = Template::parse(script);
-            template.split_fields(|n| values.contains_key(n));
-            let text = template.render_shell(|n| values.get(n).cloned().unwrap_or_default());
+            let text = task.script_text(script, |v| staging.locate(v));
             command = Command::new(&self.config.shell.0);
             command.args(&self.config.shell.1).arg(&text);
             shown = text;
             let directory = staging.directory().map_err(|e| no_directory(task, &e))?;
             command.current_dir(directory);
         } else if let Some(around) = task.surroundings.as_deref() {
-            let arguments = command_line(task, staging);
-            shown = shown_command(task, &arguments);
+            let arguments = task.command_line(|v| staging.locate(v));
+            shown = task.shown_command(&arguments);
             command = Command::new(program_in(&around.directory, &task.path));
             let directory = match around.transfer {
                 Some(_) => staging.directory().map_err(|e| no_directory(task, &e))?,
@@ -409,7 +402,7 @@ impl Executor<'_> {
             };
             command.args(&arguments).current_dir(directory);
         } else {
-            let arguments = command_line(task, staging);
+            let arguments = task.command_line(|v| staging.locate(v));
             let program = task.path.as_str();
             // A path with a slash is relative to the workflow, like all other paths in it.
             let program = if program.contains('/') {
@@ -417,7 +410,7 @@ impl Executor<'_> {
             } else {
                 PathBuf::from(program)
             };
-            shown = shown_command(task, &arguments);
+            shown = task.shown_command(&arguments);
             command = Command::new(program);
             let directory = match self.depot {
                 Some(_) => staging.directory().map_err(|e| no_directory(task, &e))?,
@@ -481,28 +474,6 @@ fn sandbox<'t>(task: &'t Executable, staging: &mut Staging) -> Result<Option<San
     let Some(transfer) = &around.transfer else { return Ok(None) };
     let directory = staging.directory().map_err(|e| no_directory(task, &e))?;
     Sandbox::fill(directory, &around.directory, transfer).map(Some).map_err(|message| failure(task, message))
-}
-
-/// A command as a user would type it.
-fn shown_command(task: &Executable, arguments: &[String]) -> String {
-    let words = std::iter::once(task.path.as_str()).chain(arguments.iter().map(String::as_str));
-    words.map(shell_quote).collect::<Vec<_>>().join(" ")
-}
-
-/// Label and value of each argument, in the order of the service's parameters.
-fn command_line(task: &Executable, staging: &Staging) -> Vec<String> {
-    let mut out = Vec::with_capacity(task.arguments.len());
-    for a in &task.arguments {
-        if a.data_type == "boolean" {
-            if a.variable.value.eq_ignore_ascii_case("true") {
-                out.extend(a.label.as_ref().map(Name::to_string));
-            }
-            continue;
-        }
-        out.extend(a.label.as_ref().map(Name::to_string));
-        out.push(staging.locate(&a.variable.value).to_owned());
-    }
-    out
 }
 
 /// Inputs that are declared as files or directories must be there before the task starts.

@@ -152,6 +152,9 @@ pub(crate) struct ServeArgs {
     /// Where the HTTP interface listens [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
+    /// Open the workbench in the browser, signed in
+    #[arg(long)]
+    pub(crate) open: bool,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
     #[command(flatten)]
@@ -338,6 +341,9 @@ pub(crate) struct RunArgs {
     /// Start nothing
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "execute", require_equals = true)]
     pub(crate) dry_run: Option<DryRun>,
+    /// Watch the run in the browser; goes on until Ctrl-C
+    #[arg(long, conflicts_with_all = ["dry_run", "peer"])]
+    pub(crate) open: bool,
     #[command(flatten)]
     pub(crate) dag: DagArgs,
     /// Give the workflow to a group of peers, by way of this one, as HOST:PORT

@@ -2,11 +2,10 @@
 
 use crate::arguments::SourceArgs;
 use crate::command::{EXIT_USAGE, load_valid};
-use crate::render::graph::Graph;
 use catena_model::dagman::{LoadedDag, NodeKind, load_dag};
-use catena_model::import::{Trace, TraceJob, read_dax, read_pegasus, read_wfformat};
+use catena_model::import::{Trace, TraceJob, read_recorded};
 use catena_model::{Diagnostic, Diagnostics, Name, Severity, Sources, read_text};
-use catena_plan::{Cycle, Dag, dag_of};
+use catena_plan::{Cycle, Dag, StepGraph, dag_of};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,27 +35,14 @@ pub(crate) fn read_jobs(source: &SourceArgs) -> Result<Jobs, ExitCode> {
     }
     let loaded = load_valid(source)?;
     let workflow = loaded.expanded.as_ref().ok_or_else(|| usage("only workflows have an order"))?;
-    let graph = Graph::new(workflow, &loaded.library);
+    let graph = StepGraph::new(workflow, &loaded.library);
     let arcs: Vec<(u32, u32)> = graph.edges.iter().map(|e| (e.from as u32, e.to as u32)).collect();
     connect(graph.nodes.into_iter().map(|n| n.name).collect(), &arcs).map_err(|e| usage(&e))
 }
 
 /// Reads a workflow that another system has recorded: DAX, WfFormat or Pegasus 5. `None` if it is something else.
 pub(crate) fn read_trace(path: &Path) -> Option<Result<Trace, String>> {
-    let is = |extension: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
-    let text = read_text(path).ok()?;
-    let read: fn(&str) -> Result<Trace, String> = if is("xml") || is("dax") {
-        read_dax
-    } else if is("json") && text.contains("\"schemaVersion\"") {
-        read_wfformat
-    } else if (is("yml") || is("yaml")) && text.lines().any(|l| l.starts_with("pegasus:"))
-        || is("json") && text.contains("\"pegasus\":")
-    {
-        read_pegasus
-    } else {
-        return None;
-    };
-    Some(read(&text).map_err(|e| format!("{}:{e}", path.display())))
+    read_recorded(path, &read_text(path).ok()?)
 }
 
 /// Reads any workflow as if it was recorded. Of those that were not, only the jobs and who waits for whom are known, and

@@ -8,6 +8,7 @@
 //!   in them.
 
 pub mod chain;
+mod command;
 mod condition;
 pub mod content;
 mod convert;

@@ -92,6 +92,20 @@ impl Home {
         Ok((Artifact::File(file), pin))
     }
 
+    /// Brings something here and opens it, or a file in it. It is here only for as long as it is open.
+    pub(crate) fn open_brought(&self, supply: &Supply, part: &Path) -> Result<fs::File, String> {
+        let brought = self.depot.bring(supply).map_err(|e| e.message)?;
+        let name = catena_data::random_hex(8).map_err(|e| e.to_string())?;
+        let place = self.work.join(format!("shown-{name}"));
+        self.depot.place(supply, &place).map_err(|e| e.to_string())?;
+        drop(brought);
+        // An empty part would add a slash, and a file with a slash is none.
+        let file = if part.as_os_str().is_empty() { place.clone() } else { place.join(part) };
+        let opened = fs::File::open(&file).map_err(|e| format!("{}: {e}", file.display()));
+        let _ = if place.is_dir() { fs::remove_dir_all(&place) } else { fs::remove_file(&place) };
+        opened
+    }
+
     /// What came with a run need not be kept any more.
     pub(crate) fn release(&self, run: RunId) {
         let prefix = format!("{run}/");

@@ -137,6 +137,21 @@ pub async fn serve(setup: InstanceSetup, stop: watch::Receiver<bool>) -> Result<
     result
 }
 
+/// Serves the HTTP interface beside a driver in the same process, which has the store for itself, until it is asked to
+/// stop.
+pub async fn serve_beside(
+    store: Arc<dyn Store>,
+    bus: Arc<dyn Bus>,
+    places: Arc<Places>,
+    http: HttpSetup,
+    stop: watch::Receiver<bool>,
+) -> Result<(), StoreError> {
+    // Nobody else looks at its lease.
+    let (lease, look) = (Duration::from_secs(30), Duration::from_secs(20));
+    let member = Member::new(Name::new_static("beside"), store, bus, lease, look);
+    Front::new(Arc::new(member), places, None, http).run(stop).await
+}
+
 /// Waits until the roles should have stopped long ago.
 async fn overdue(mut stop: watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {

@@ -44,11 +44,26 @@ pub struct RunView {
     pub priority: i32,
     /// Whether somebody asked it to wait.
     pub held: bool,
+    /// Chains by state.
+    #[schema(value_type = ChainCounts)]
+    pub chains: Counts,
+}
+
+/// Chains by state.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what the store counts")]
+pub(crate) struct ChainCounts {
+    registered: u64,
+    running: u64,
+    paused: u64,
+    succeeded: u64,
+    failed: u64,
+    cancelled: u64,
 }
 
 impl RunView {
-    /// A run as the store knows it.
-    pub fn new(r: &Run) -> Self {
+    /// A run as the store knows it, and how many of its chains are in which state.
+    pub fn new(r: &Run, chains: Counts) -> Self {
         Self {
             run: r.id,
             name: r.name.clone(),
@@ -63,6 +78,7 @@ impl RunView {
             results: r.results.as_deref().and_then(|t| serde_json::from_str(t).ok()),
             priority: r.priority,
             held: r.held,
+            chains,
         }
     }
 }
@@ -73,9 +89,6 @@ pub struct StatusView {
     /// The run.
     #[serde(flatten)]
     pub run: RunView,
-    /// Chains by state.
-    #[schema(value_type = Object)]
-    pub chains: Counts,
     /// Chains that run now, at most a hundred.
     pub running: Vec<RunningView>,
     /// Failures, at most a hundred.
@@ -88,6 +101,9 @@ pub struct StatusView {
 /// A chain that runs.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RunningView {
+    /// Its number within the run.
+    #[serde(default)]
+    pub chain: u64,
     /// Its tasks.
     pub tasks: String,
     /// Since when.
@@ -233,11 +249,15 @@ pub async fn status(store: &dyn Store, run: &Run) -> Result<StatusView, StoreErr
     let running = store.chains(run.id, &filter).await?;
     let running = running.iter().map(|c| {
         let view = ChainView::new(c);
-        RunningView { tasks: view.tasks.join(" -> "), since: c.started.unwrap_or(0), agent: view.agent }
+        RunningView {
+            chain: c.key.seq,
+            tasks: view.tasks.join(" -> "),
+            since: c.started.unwrap_or(0),
+            agent: view.agent,
+        }
     });
     Ok(StatusView {
-        run: RunView::new(run),
-        chains: store.counts(run.id).await?,
+        run: RunView::new(run, store.counts(run.id).await?),
         running: running.collect(),
         failures: failures.take(NAMED).collect(),
         waiting: Vec::new(),
@@ -254,8 +274,8 @@ pub(crate) async fn summary(store: &dyn Store, run: &Run) -> Result<RunSummary, 
         name: run.name.clone(),
         state: run.state,
         error: run.error.clone(),
-        counts: status.chains,
-        tasks_done: status.chains.succeeded,
+        counts: status.run.chains,
+        tasks_done: status.run.chains.succeeded,
         tasks_cached: 0,
         tasks_skipped: run.skipped as u64,
         tasks_blocked: 0,

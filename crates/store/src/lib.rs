@@ -86,7 +86,7 @@ pub trait Store: Members + Catalogue + Compositions {
     async fn unused_results(&self, run: RunId, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
     /// The results of some chains of a run, in any order.
     async fn results(&self, run: RunId, chains: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
-    /// Attempts that failed, oldest first.
+    /// Attempts that failed or were lost with their agent, oldest first.
     async fn failed_attempts(&self, run: RunId) -> Result<Vec<FailedAttempt>, StoreError>;
     /// Makes chains of a run that were given to an agent available again, after the agent was lost.
     async fn release_running(&self, run: RunId) -> Result<u64, StoreError>;

@@ -269,7 +269,7 @@ pub struct FeedRecord {
     pub after_chains: u64,
 }
 
-/// An attempt that failed.
+/// An attempt that failed, or whose agent was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedAttempt {
     /// Which chain.
@@ -282,7 +282,7 @@ pub struct FailedAttempt {
     pub started: i64,
     /// When it ended.
     pub ended: i64,
-    /// What happened, as JSON.
+    /// What happened, as JSON; empty if its agent was lost and others try again.
     pub error: String,
 }
 

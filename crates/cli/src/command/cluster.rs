@@ -184,11 +184,7 @@ pub(crate) fn agents(args: &ListArgs, arguments: &Arguments) -> Outcome {
         let cpus = a["resources"]["cpus"].as_f64().unwrap_or(0.0) / 1000.0;
         let name = a["id"].as_str().unwrap_or_default();
         let seen = moment(a["seen"].as_i64().unwrap_or(0));
-        print(&format!(
-            "{name:<32} {cpus:>5} {:>7}  {seen:<20} {}\n",
-            a["chains"],
-            words(&a["capabilities"])
-        ));
+        print(&format!("{name:<32} {cpus:>5} {:>7}  {seen:<20} {}\n", a["count"], words(&a["capabilities"])));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,20 +3,21 @@
 use super::{EXIT_USAGE, Outcome, load_valid, print};
 use crate::arguments::{GraphArgs, GraphFormat, SourceArgs};
 use crate::jobs::{is_dagman, read_dagman};
-use crate::render::graph::Graph;
+use crate::render::graph::{dot, mermaid, svg};
+use catena_plan::StepGraph;
 use std::process::ExitCode;
 
-fn read(source: &SourceArgs) -> Result<Graph, ExitCode> {
+fn read(source: &SourceArgs) -> Result<StepGraph, ExitCode> {
     if is_dagman(&source.workflow) {
         let dag = read_dagman(&source.workflow)?;
-        return Ok(Graph::of_dag(&dag.dag));
+        return Ok(StepGraph::of_dag(&dag.dag));
     }
     let loaded = load_valid(source)?;
     let Some(workflow) = &loaded.expanded else {
         eprintln!("error: only workflows can be drawn");
         return Err(ExitCode::from(EXIT_USAGE));
     };
-    Ok(Graph::new(workflow, &loaded.library))
+    Ok(StepGraph::new(workflow, &loaded.library))
 }
 
 pub(crate) fn graph(args: &GraphArgs) -> Outcome {
@@ -31,9 +32,9 @@ pub(crate) fn graph(args: &GraphArgs) -> Outcome {
         _ => GraphFormat::Svg,
     });
     let text = match format {
-        GraphFormat::Svg => graph.to_svg(),
-        GraphFormat::Dot => graph.to_dot(),
-        GraphFormat::Mermaid => graph.to_mermaid(),
+        GraphFormat::Svg => svg(&graph),
+        GraphFormat::Dot => dot(&graph),
+        GraphFormat::Mermaid => mermaid(&graph),
     };
     match &args.output {
         Some(path) => std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))?,

@@ -75,12 +75,13 @@ pub(crate) fn each_task(
 }
 
 /// A run as it stands, also if the process that ran it has died.
-fn local_view(run: &Run, owned: bool) -> RunView {
-    let mut view = RunView::new(run);
+fn local_view(store: &SqliteStore, run: &Run, owned: bool) -> Result<RunView, String> {
+    let counts = wait(store.counts(run.id))?.map_err(|e| e.to_string())?;
+    let mut view = RunView::new(run, counts);
     if view.state == RunState::Running && !owned {
         view.state = RunState::Interrupted;
     }
-    view
+    Ok(view)
 }
 
 pub(crate) fn list(args: &ListArgs, arguments: &Arguments) -> Outcome {
@@ -90,7 +91,7 @@ pub(crate) fn list(args: &ListArgs, arguments: &Arguments) -> Outcome {
             let (state, store) = open(arguments)?;
             let owned = state.is_owned_by_another();
             let runs = wait(store.runs())?.map_err(|e| e.to_string())?;
-            runs.iter().map(|r| local_view(r, owned)).collect()
+            runs.iter().map(|r| local_view(&store, r, owned)).collect::<Result<_, _>>()?
         }
     };
     show_runs(&runs, args.json);
@@ -105,7 +106,7 @@ pub(crate) fn search(args: &SearchArgs, arguments: &Arguments) -> Outcome {
             let (state, store) = open(arguments)?;
             let owned = state.is_owned_by_another();
             let runs = wait(catena_server::search(&store, &words, FOUND))?.map_err(|e| e.to_string())?;
-            runs.iter().map(|r| local_view(r, owned)).collect()
+            runs.iter().map(|r| local_view(&store, r, owned)).collect::<Result<_, _>>()?
         }
     };
     show_runs(&runs, args.json);
@@ -137,7 +138,7 @@ pub(crate) fn status(args: &StatusArgs, arguments: &Arguments) -> Outcome {
             let owned = state.is_owned_by_another();
             let run = find_run(&store, args.run)?;
             let mut status = wait(catena_server::status(&store, &run))?.map_err(|e| e.to_string())?;
-            status.run = local_view(&run, owned);
+            status.run = local_view(&store, &run, owned)?;
             (status, owned)
         }
     };
@@ -150,7 +151,8 @@ pub(crate) fn status(args: &StatusArgs, arguments: &Arguments) -> Outcome {
 }
 
 fn describe_status(status: &StatusView, owned: bool) -> String {
-    let StatusView { run, chains, running, failures, waiting } = status;
+    let StatusView { run, running, failures, waiting } = status;
+    let chains = &run.chains;
     let mut out = String::new();
     let state = if run.held { "paused".to_owned() } else { run.state.to_string() };
     let _ = writeln!(out, "run {} ({}): {state}", run.run, run.name);

@@ -23,6 +23,7 @@ mod send;
 pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod simulate;
+mod workbench;
 
 use crate::arguments::{Arguments, SourceArgs};
 use crate::project::load_source;

@@ -4,12 +4,13 @@ use super::inspect::{each_task, find_run, open, read_definition, wait};
 use super::{Outcome, print};
 use crate::arguments::{Arguments, ReportArgs};
 use crate::jobs::is_dagman;
-use crate::render::graph::{Graph, escape};
+use crate::render::graph::{self, escape};
 use crate::render::timeline::{self, Bar};
 use crate::time::duration;
 use catena_model::chain::TaskFailure;
 use catena_model::dagman::load_dag;
 use catena_model::{Bytes, LoadOptions, moment};
+use catena_plan::{StepGraph, step_name};
 use catena_server::Definition;
 use catena_store::{Run, SqliteStore, Store};
 use std::collections::BTreeMap;
@@ -50,16 +51,6 @@ pub(crate) fn report(args: &ReportArgs, arguments: &Arguments) -> Outcome {
     std::fs::write(&args.output, page).map_err(|e| format!("{}: {e}", args.output.display()))?;
     print(&format!("{}\n", args.output.display()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// The name of a task without its loop numbers.
-pub(super) fn step_name(task: &str) -> &str {
-    // Names that macros have made start with a `$` of their own.
-    let end = task.rmatch_indices('$').take_while(|(i, _)| {
-        let number = task[i + 1..].split('$').next().unwrap_or("");
-        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
-    });
-    end.last().map_or(task, |(i, _)| &task[..i])
 }
 
 fn tasks(store: &SqliteStore, run: &Run) -> Result<Tasks, String> {
@@ -182,8 +173,8 @@ const DRAWN: usize = 400;
 /// The graph, if the workflow can still be read.
 fn graph(definition: &Definition) -> Option<String> {
     if is_dagman(&definition.workflow) {
-        let graph = Graph::of_dag(&load_dag(&definition.workflow).dag);
-        return (graph.nodes.len() <= DRAWN).then(|| graph.to_svg());
+        let graph = StepGraph::of_dag(&load_dag(&definition.workflow).dag);
+        return (graph.nodes.len() <= DRAWN).then(|| graph::svg(&graph));
     }
     let options = LoadOptions {
         services: definition.services.clone(),
@@ -192,8 +183,8 @@ fn graph(definition: &Definition) -> Option<String> {
         texts: Vec::new(),
     };
     let loaded = catena_compose::model::load_text(&definition.workflow, &definition.text, &options);
-    let graph = Graph::new(loaded.expanded.as_ref()?, &loaded.library);
-    (graph.nodes.len() <= DRAWN).then(|| graph.to_svg())
+    let graph = StepGraph::new(loaded.expanded.as_ref()?, &loaded.library);
+    (graph.nodes.len() <= DRAWN).then(|| graph::svg(&graph))
 }
 
 fn durations(out: &mut String, steps: &BTreeMap<String, Step>) {
@@ -242,16 +233,4 @@ fn failure(out: &mut String, f: &Failure) {
         let _ = writeln!(out, "<p>{}</p>", escape(help));
     }
     out.push_str("</div>\n");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::step_name;
-
-    #[test]
-    fn steps_are_named_without_loop_numbers() {
-        assert_eq!(step_name("cp$0$12"), "cp");
-        assert_eq!(step_name("cp"), "cp");
-        assert_eq!(step_name("$inc1$my_macro$cp2$3"), "$inc1$my_macro$cp2");
-    }
 }

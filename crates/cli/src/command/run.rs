@@ -2,6 +2,7 @@
 
 use super::dag::run_dag;
 use super::inspect::{find_run, read_definition};
+use super::workbench::Window;
 use super::{EXIT_CANCELLED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Outcome, show_problems};
 use crate::arguments::{AgentArgs, Arguments, CacheArgs, DagArgs, RetryArgs, RunArgs, ShowArgs};
 use crate::display::Display;
@@ -15,7 +16,7 @@ use catena_model::chain::RunId;
 use catena_model::{Loaded, Name, Resources, parse_bytes};
 use catena_plan::Program;
 use catena_server::{
-    AgentRole, AgentSettings, Blueprint, Config, DagFiles, Definition, Driver, OpenDag, RunSummary,
+    AgentRole, AgentSettings, Blueprint, Config, DagFiles, Definition, Driver, OpenDag, RunEvent, RunSummary,
     StateDirectory, StopWish, publish_results,
 };
 use catena_store::{NewRun, Run, RunState, Store};
@@ -37,6 +38,8 @@ struct Session<'a> {
     show: ShowArgs,
     pretend: bool,
     new: bool,
+    /// Let people watch it in the browser.
+    open: bool,
     /// Go on with this very run.
     retry: Option<RunId>,
 }
@@ -61,8 +64,8 @@ impl Work {
         let workflow = loaded.expanded.as_ref().ok_or("only workflows can be run")?;
         let name = workflow.name.clone().unwrap_or_else(|| definition.default_name());
         let fingerprint = definition.fingerprint(&loaded);
-        let definition = definition.with_text(&loaded.sources);
         let directory = absolute(&loaded.directory)?;
+        let definition = Definition { directory: directory.clone(), ..definition.with_text(&loaded.sources) };
         let program = Program::new(workflow, &loaded.library).map_err(|e| e.to_string())?;
         let priority = workflow.priority;
         let kind = Kind::Workflow(Arc::new(program));
@@ -125,6 +128,7 @@ pub(super) fn start(args: &RunArgs, arguments: &Arguments, work: Work, project: 
         show: args.show,
         pretend,
         new: args.new,
+        open: args.open,
         retry: None,
     };
     if !pretend {
@@ -176,6 +180,7 @@ pub(crate) fn retry(args: &RetryArgs, arguments: &Arguments) -> Outcome {
         show: args.show,
         pretend: false,
         new: false,
+        open: false,
         retry: Some(run.id),
     };
     session.start(&arguments.state)
@@ -193,8 +198,10 @@ impl Session<'_> {
         if ended > 0 {
             eprintln!("note: {ended} tasks of a killed catena were still running and have been ended");
         }
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|e| e.to_string())?;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        // Only who is watched needs a network.
+        let runtime = if self.open { runtime.enable_all() } else { runtime.enable_time() };
+        let runtime = runtime.build().map_err(|e| e.to_string())?;
         let stop = watch_signals(state.path().to_path_buf())?;
         let mut display = Display::new(self.show);
         let summary = runtime.block_on(self.drive(&state, &mut display, stop));
@@ -215,7 +222,7 @@ impl Session<'_> {
         self,
         state: &StateDirectory,
         display: &mut Display,
-        stop: watch::Receiver<StopWish>,
+        mut stop: watch::Receiver<StopWish>,
     ) -> Result<RunSummary, String> {
         let store: Arc<dyn Store> = Arc::new(state.store().map_err(|e| e.to_string())?);
         let (run, resumed) = self.find_or_create(&*store).await?;
@@ -237,7 +244,19 @@ impl Session<'_> {
             Roster::create(state.path()),
             bus.clone(),
         );
-        let mut observer = |event| display.show(&event);
+        let window = if self.open {
+            let directory = self.work.directory.clone();
+            Some(Window::open(store.clone(), bus.clone(), state.path(), directory, run.id).await?)
+        } else {
+            None
+        };
+        let watchers = window.as_ref().map(|w| w.events.clone());
+        let mut observer = |event: RunEvent| {
+            display.show(&event);
+            if let Some(watchers) = &watchers {
+                let _ = serde_json::to_value(&event).map(|event| watchers.send(event));
+            }
+        };
         let options = definition.plan_options(&context);
         let blueprint = match self.work.kind {
             Kind::Workflow(program) => Blueprint::Workflow { program, options },
@@ -252,7 +271,7 @@ impl Session<'_> {
         let summary = {
             let agent = agent.run();
             tokio::pin!(agent);
-            let drive = driver.drive(stop, resumed);
+            let drive = driver.drive(stop.clone(), resumed);
             tokio::pin!(drive);
             tokio::select! {
                 summary = &mut drive => summary,
@@ -270,6 +289,11 @@ impl Session<'_> {
             Vec::new()
         };
         display.end(&summary, &results);
+        match window {
+            Some(window) if summary.state == RunState::Interrupted => window.close().await,
+            Some(window) => window.stay(&mut stop).await,
+            None => {}
+        }
         Ok(summary)
     }
 

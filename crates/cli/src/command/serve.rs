@@ -1,7 +1,7 @@
 //! `catena serve` and `catena agent`: instances that others may join.
 
 use super::run::agent_config;
-use super::{EXIT_FAILED, EXIT_INTERRUPTED, Outcome};
+use super::{EXIT_FAILED, EXIT_INTERRUPTED, Outcome, workbench};
 use crate::arguments::{AgentArgs, AgentCommandArgs, Arguments, CacheArgs, ServeArgs};
 use crate::project::instance_config;
 use crate::remote::{HttpDesk, token_file};
@@ -37,7 +37,7 @@ pub(crate) fn serve(args: &ServeArgs, arguments: &Arguments) -> Outcome {
     if let Some(listen) = &args.listen {
         config.listen.clone_from(listen);
     }
-    Starter { config, file, agent: &args.agent, cache: args.cache, arguments }.start()
+    Starter { config, file, agent: &args.agent, cache: args.cache, arguments, open: args.open }.start()
 }
 
 pub(crate) fn agent(args: &AgentCommandArgs, arguments: &Arguments) -> Outcome {
@@ -52,7 +52,7 @@ pub(crate) fn agent(args: &AgentCommandArgs, arguments: &Arguments) -> Outcome {
     if config.bus.url.is_empty() {
         return Err("an agent needs the `bus` of its cluster: set it in catena.yaml, as CATENA_BUS, or with --set bus=nats://…".to_owned());
     }
-    Starter { config, file, agent: &args.agent, cache: args.cache, arguments }.start()
+    Starter { config, file, agent: &args.agent, cache: args.cache, arguments, open: false }.start()
 }
 
 /// Puts an instance together.
@@ -62,6 +62,8 @@ struct Starter<'a> {
     agent: &'a AgentArgs,
     cache: CacheArgs,
     arguments: &'a Arguments,
+    /// Show the workbench in the browser.
+    open: bool,
 }
 
 impl Starter<'_> {
@@ -243,10 +245,15 @@ impl Starter<'_> {
         let listener = TcpListener::bind(&addresses[..]).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
         let access = if config.open { Access::Open } else { Access::Tokens };
-        if access == Access::Tokens {
-            self.ensure_token(store).await?;
+        let token = match access {
+            Access::Tokens => Some(self.ensure_token(store).await?),
+            Access::Open => None,
+        };
+        if self.open {
+            workbench::open(&workbench::address(address, "", token.as_deref()));
+        } else {
+            eprintln!("workbench: {}", workbench::address(address, "", None));
         }
-        eprintln!("http://{address}/docs");
         let mut library = Library::default();
         for file in &config.services {
             let loaded = catena_model::load(file, &catena_model::LoadOptions::default());
@@ -272,31 +279,34 @@ impl Starter<'_> {
             macros: absolute(&config.macros)?,
             library,
             setups: config.setups.clone(),
+            pools: config.pools.clone(),
+            readable: Vec::new(),
             aging: config.scheduler.aging,
         })
     }
 
-    /// Makes sure that whoever owns the state directory has a token.
-    async fn ensure_token(&self, store: &dyn Store) -> Result<(), String> {
+    /// Makes sure that whoever owns the state directory has a token, and returns it.
+    async fn ensure_token(&self, store: &dyn Store) -> Result<String, String> {
         let file = token_file(&self.config.state);
         let tokens = store.tokens().await.map_err(|e| e.to_string())?;
-        let known = std::fs::read_to_string(&file).ok().map(|t| hash_token(t.trim()));
-        if known.is_some_and(|hash| tokens.iter().any(|t| t.hash == hash)) {
-            return Ok(());
+        let known = std::fs::read_to_string(&file).ok().map(|t| t.trim().to_owned());
+        if let Some(known) = known.filter(|known| tokens.iter().any(|t| t.hash == hash_token(known))) {
+            return Ok(known);
         }
         let token = new_token().map_err(|e| format!("a token cannot be made: {e}"))?;
         let write = std::fs::File::options().create(true).write(true).truncate(true).mode(0o600).open(&file);
         write
             .and_then(|mut f| f.write_all(token.as_bytes()))
             .map_err(|e| format!("{}: {e}", file.display()))?;
-        let token = Token {
+        let kept = Token {
             name: format!("{}:{}", host_name(), self.config.state.display()),
             role: TokenRole::Operator.name().to_owned(),
             hash: hash_token(&token),
             created: store.now().await.map_err(|e| e.to_string())?,
             expires: None,
         };
-        store.put_token(&token).await.map_err(|e| e.to_string())
+        store.put_token(&kept).await.map_err(|e| e.to_string())?;
+        Ok(token)
     }
 
     fn fleet_setup(&self, places: &Places) -> Result<FleetSetup, String> {

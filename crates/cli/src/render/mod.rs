@@ -2,7 +2,6 @@
 
 pub(crate) mod graph;
 pub(crate) mod lanes;
-mod layout;
 pub(crate) mod plot;
 pub(crate) mod ring;
 pub(crate) mod timeline;

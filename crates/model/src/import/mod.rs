@@ -2,6 +2,7 @@
 //!
 //! - [`read_dax`], [`read_pegasus`] and [`read_wfformat`] take a text and give a [`Trace`], or say what is wrong as
 //!   `line:column: what, and what to do`.
+//! - [`read_recorded`] finds out which of them it is.
 //! - [`write_dax`] and [`write_wfformat`] write one; what is written and read again is the same.
 //! - [`StandIn`] is one that can be run, without the programs and data it was recorded with.
 //!
@@ -18,12 +19,31 @@ mod stand_in;
 mod wfformat;
 
 use crate::Name;
+use std::path::Path;
 
 pub use dax::read_dax;
 pub use export::{write_dax, write_wfformat};
 pub use pegasus::read_pegasus;
 pub use stand_in::{StandIn, StandInFile};
 pub use wfformat::read_wfformat;
+
+/// Reads a workflow that another system has recorded; the name of its file and the text tell which. `None` if it is
+/// something else.
+pub fn read_recorded(name: &Path, text: &str) -> Option<Result<Trace, String>> {
+    let is = |extension: &str| name.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
+    let read: fn(&str) -> Result<Trace, String> = if is("xml") || is("dax") {
+        read_dax
+    } else if is("json") && text.contains("\"schemaVersion\"") {
+        read_wfformat
+    } else if (is("yml") || is("yaml")) && text.lines().any(|l| l.starts_with("pegasus:"))
+        || is("json") && text.contains("\"pegasus\":")
+    {
+        read_pegasus
+    } else {
+        return None;
+    };
+    Some(read(text).map_err(|e| format!("{}:{e}", name.display())))
+}
 
 /// A recorded workflow.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -88,7 +88,7 @@ pub fn hash_token(token: &str) -> String {
 
 /// What a request needs. What is not named here needs more than anybody has by accident.
 fn needed(method: &Method, path: &str) -> Option<TokenRole> {
-    if matches!(path, "/health" | "/openapi.json" | "/docs") {
+    if matches!(path, "/" | "/health" | "/openapi.json" | "/docs" | "/ui") || path.starts_with("/ui/") {
         return None;
     }
     if path.starts_with("/agents/") && path.ends_with("/visit") {
@@ -96,6 +96,8 @@ fn needed(method: &Method, path: &str) -> Option<TokenRole> {
     }
     Some(match *method {
         Method::GET | Method::HEAD => TokenRole::Viewer,
+        // What only answers changes nothing.
+        Method::POST if matches!(path, "/check" | "/simulate") => TokenRole::Viewer,
         Method::POST if path.starts_with("/agents/") => TokenRole::Operator,
         Method::POST | Method::PUT => TokenRole::Editor,
         _ => TokenRole::Operator,
@@ -131,7 +133,6 @@ pub(super) async fn guard(State(front): State<Arc<Front>>, mut request: Request,
             format!("this needs the role {}, but the token has the role {}", needed.name(), role.name());
         return Problem::new(StatusCode::FORBIDDEN, error).into_response();
     }
-    request.extensions_mut().insert(role);
     request.extensions_mut().insert(caller);
     next.run(request).await
 }
@@ -205,6 +206,10 @@ mod tests {
         assert!(Editor.may(Viewer) && !Editor.may(Operator) && !Editor.may(Agent));
         assert!(!Viewer.may(Editor) && !Agent.may(Viewer) && Agent.may(Agent));
         assert_eq!(needed(&Method::DELETE, "/runs/1"), Some(Operator));
+        assert_eq!(needed(&Method::POST, "/check"), Some(Viewer));
+        assert_eq!(needed(&Method::POST, "/checks"), Some(Editor));
+        assert_eq!((needed(&Method::GET, "/ui/runs/1"), needed(&Method::GET, "/")), (None, None));
+        assert_eq!(needed(&Method::GET, "/uis"), Some(Viewer));
         assert_eq!(needed(&Method::PATCH, "/anything"), Some(Operator));
         assert_eq!(needed(&Method::POST, "/agents/a/visit"), Some(Agent));
         assert_eq!(needed(&Method::POST, "/agents/a/shutdown"), Some(Operator));

@@ -1,47 +1,108 @@
 //! Who and what there is: agents, machines, instances, services; and how all of it is.
 
-use super::{Front, Problem, Shared, TokenRole};
+use super::access::Caller;
+use super::{Problem, Shared};
 use crate::desk::Answer;
-use crate::view::WaitingView;
+use crate::view::ChainView;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use catena_bus::{AgentState, Message, subject};
-use catena_fleet::Fleet;
+use catena_fleet::{Pool, Setup};
 use catena_model::chain::RunId;
-use catena_schedule::{AgentInfo, Class, Event, Scheduler};
-use catena_store::{AgentRecord, ChainRecord, Counts, RunState};
+use catena_model::{Name, Resources};
+use catena_schedule::Class;
+use catena_store::{AgentRecord, ChainRecord, Counts, Instance, Machine, MachineState, RunState};
+use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fmt::Write;
+use utoipa::ToSchema;
 
-#[utoipa::path(get, path = "/agents", responses((status = 200, description = "All agents")))]
-/// Lists agents, what they offer and how much they have to do
-pub(super) async fn agents(State(front): Shared) -> Result<Json<Vec<Value>>, Problem> {
+/// So many of an agent's chains are named.
+const NAMED: usize = 50;
+
+/// An agent, what it offers and what it has to do.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Agent)]
+pub(super) struct AgentView {
+    #[schema(value_type = String)]
+    id: Name,
+    #[schema(value_type = Vec<String>)]
+    capabilities: Vec<Name>,
+    #[schema(value_type = Object)]
+    resources: Resources,
+    /// The instance whose scheduler gives it work.
+    #[schema(value_type = Option<String>)]
+    scheduler: Option<Name>,
+    joined: i64,
+    /// When it was last heard of.
+    seen: i64,
+    /// How many chains it has.
+    count: usize,
+    /// What it executes and what it holds in advance, in the order in which it was given them; at most fifty.
+    chains: Vec<HeldView>,
+}
+
+/// A chain that an agent has.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HeldChain)]
+pub(super) struct HeldView {
+    #[schema(value_type = i64)]
+    run: RunId,
+    chain: u64,
+    attempt: u32,
+    since: Option<i64>,
+    #[schema(value_type = Vec<String>)]
+    tasks: Vec<Name>,
+    #[schema(value_type = Object)]
+    resources: Resources,
+}
+
+impl AgentView {
+    fn new(agent: &AgentRecord, chains: &[ChainRecord]) -> Self {
+        let mut own: Vec<&ChainRecord> =
+            chains.iter().filter(|c| c.agent.as_ref() == Some(&agent.id)).collect();
+        own.sort_by_key(|c| (c.started, c.key));
+        let held = |c: &&ChainRecord| HeldView {
+            run: c.key.run,
+            chain: c.key.seq,
+            attempt: c.attempt,
+            since: c.started,
+            tasks: ChainView::new(c).tasks,
+            resources: Class::from_key(&c.class).map(|c| c.resources).unwrap_or_default(),
+        };
+        Self {
+            id: agent.id.clone(),
+            capabilities: agent.capabilities.clone(),
+            resources: agent.resources.clone(),
+            scheduler: agent.scheduler.clone(),
+            joined: agent.joined,
+            seen: agent.seen,
+            count: own.len(),
+            chains: own.iter().take(NAMED).map(held).collect(),
+        }
+    }
+}
+
+#[utoipa::path(get, path = "/agents", responses((status = 200, body = Vec<AgentView>)))]
+/// Lists agents, what they offer and what they have to do
+pub(super) async fn agents(State(front): Shared) -> Result<Json<Vec<AgentView>>, Problem> {
     let agents = front.member.store.agents().await?;
     let names: Vec<_> = agents.iter().map(|a| a.id.clone()).collect();
     let chains = front.member.store.chains_of(&names).await?;
-    let view = |a: &AgentRecord| {
-        let mut view = serde_json::to_value(a).unwrap_or_default();
-        view["chains"] = chains.iter().filter(|c| c.agent.as_ref() == Some(&a.id)).count().into();
-        view
-    };
-    Ok(Json(agents.iter().map(view).collect()))
+    Ok(Json(agents.iter().map(|a| AgentView::new(a, &chains)).collect()))
 }
 
 #[utoipa::path(get, path = "/agents/{id}", params(("id" = String, Path)),
-    responses((status = 200, description = "The agent and its chains"), (status = 404, body = Problem)))]
+    responses((status = 200, body = AgentView), (status = 404, body = Problem)))]
 /// Shows an agent and the chains it has
-pub(super) async fn agent(State(front): Shared, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
+pub(super) async fn agent(State(front): Shared, Path(id): Path<String>) -> Result<Json<AgentView>, Problem> {
     let agents = front.member.store.agents().await?;
     let found = agents.iter().find(|a| a.id == id);
     let found = found.ok_or_else(|| Problem::not_found(&format!("agent {id}")))?;
     let chains = front.member.store.chains_of(std::slice::from_ref(&found.id)).await?;
-    let mut view = serde_json::to_value(found).unwrap_or_default();
-    let show = |c: &ChainRecord| json!({"run": c.key.run, "chain": c.key.seq, "attempt": c.attempt, "since": c.started});
-    view["chains"] = chains.iter().map(show).collect();
-    Ok(Json(view))
+    Ok(Json(AgentView::new(found, &chains)))
 }
 
 #[utoipa::path(post, path = "/agents/{id}/visit", params(("id" = String, Path)),
@@ -70,79 +131,104 @@ pub(super) async fn shut_down(State(front): Shared, Path(id): Path<String>) -> R
     Ok(StatusCode::ACCEPTED)
 }
 
-#[utoipa::path(get, path = "/fleet", responses((status = 200, description = "Setups and machines")))]
-/// Shows what machines can be made from, and those that were made
-pub(super) async fn fleet(State(front): Shared) -> Result<Json<Value>, Problem> {
-    let machines = front.member.store.machines().await?;
-    let setups = front.setup.setups.iter().map(|s| {
-        let count =
-            |state: &str| machines.iter().filter(|m| m.setup == s.id && m.state.name() == state).count();
-        json!({
-            "id": s.id, "provides": s.provides, "resources": s.resources, "min": s.min, "max": s.max,
-            "provider": s.provider, "creating": count("creating"), "running": count("running"),
-        })
-    });
-    Ok(Json(json!({"setups": setups.collect::<Vec<_>>(), "machines": machines})))
+/// What machines can be made from, and those that were made.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Fleet)]
+pub(super) struct FleetView {
+    setups: Vec<SetupView>,
+    pools: Vec<PoolView>,
+    /// Those that are there or in the making, and those that failed or went lately.
+    #[schema(value_type = Vec<Object>)]
+    machines: Vec<Machine>,
 }
 
-impl Front {
-    /// Why chains wait, of one run or of all.
-    pub(super) async fn why_waiting(&self, run: Option<RunId>) -> Result<Vec<WaitingView>, Problem> {
-        let store = &self.member.store;
-        let mut waiting: BTreeMap<_, u64> = BTreeMap::new();
-        if let Some(run) = run {
-            for c in store.class_counts(run).await? {
-                if c.state == catena_model::chain::ChainState::Registered {
-                    waiting.insert(c.class, c.count);
-                }
-            }
-        } else {
-            waiting.extend(store.waiting(self.member.now()).await?.into_iter().map(|w| (w.class, w.count)));
-        }
-        let agents = store.agents().await?;
-        let mut scheduler = Scheduler::default();
-        for a in &agents {
-            let info = AgentInfo {
-                id: a.id.clone(),
-                capabilities: a.capabilities.clone(),
-                resources: a.resources.clone(),
-            };
-            scheduler.handle(Event::AgentJoined(info));
-        }
-        let fleet = Fleet::new(self.setup.setups.clone(), Vec::new(), "");
-        let explain = |(key, count): (catena_model::Name, u64)| {
-            let class = Class::from_key(&key)?;
-            let able = |a: &&AgentRecord| {
-                class.capabilities.iter().all(|c| a.capabilities.contains(c))
-                    && a.resources.fits(&class.resources)
-            };
-            let able = agents.iter().filter(able).count();
-            let reason = if able > 0 {
-                format!("{able} agents can run them and have as much as they can take")
-            } else if self.setup.setups.iter().any(|s| s.slots(&class) > 0) {
-                "no agent can run them yet; machines that can are being made".to_owned()
-            } else if self.setup.setups.is_empty() {
-                scheduler.why_not(&class)
+/// What machines can be made from.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Setup)]
+pub(super) struct SetupView {
+    #[schema(value_type = String)]
+    id: Name,
+    #[schema(value_type = Vec<String>)]
+    provides: Vec<Name>,
+    #[schema(value_type = Object)]
+    resources: Resources,
+    min: u32,
+    max: u32,
+    #[schema(value_type = String)]
+    provider: Name,
+    creating: usize,
+    running: usize,
+    /// Why machines of it are made, or would be.
+    why: Vec<String>,
+}
+
+/// How many machines with certain capabilities there may be, whatever they were made from.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Pool)]
+pub(super) struct PoolView {
+    #[schema(value_type = Vec<String>)]
+    capabilities: Vec<Name>,
+    min: u32,
+    max: Option<u32>,
+    /// How many there are.
+    machines: usize,
+}
+
+impl SetupView {
+    fn new(setup: &Setup, machines: &[Machine], waiting: &[(Class, u64)]) -> Self {
+        let count = |state| machines.iter().filter(|m| m.setup == setup.id && m.state == state).count();
+        let at_least = (setup.min > 0).then(|| format!("at least {} are always there", setup.min));
+        let wanted = waiting.iter().filter(|(class, _)| setup.slots(class) > 0);
+        let wanted = wanted.map(|(class, count)| {
+            let sets = class.show_capabilities();
+            if *count == 1 {
+                format!("a chain that requires {sets} waits")
             } else {
-                fleet.why_not(&class)
-            };
-            Some(WaitingView { capabilities: class.capabilities, resources: class.resources, count, reason })
-        };
-        Ok(waiting.into_iter().filter_map(explain).collect())
+                format!("{count} chains that require {sets} wait")
+            }
+        });
+        Self {
+            id: setup.id.clone(),
+            provides: setup.provides.clone(),
+            resources: setup.resources.clone(),
+            min: setup.min,
+            max: setup.max,
+            provider: setup.provider.clone(),
+            creating: count(MachineState::Creating),
+            running: count(MachineState::Running),
+            why: at_least.into_iter().chain(wanted).collect(),
+        }
     }
 }
 
-#[utoipa::path(get, path = "/waiting", responses((status = 200, body = Vec<WaitingView>)))]
-/// Says what waits, and why
-pub(super) async fn waiting(State(front): Shared) -> Result<Json<Vec<WaitingView>>, Problem> {
-    Ok(Json(front.why_waiting(None).await?))
+#[utoipa::path(get, path = "/fleet", responses((status = 200, body = FleetView)))]
+/// Shows what machines can be made from and why they are made, and those that were made
+pub(super) async fn fleet(State(front): Shared) -> Result<Json<FleetView>, Problem> {
+    let machines = front.member.store.machines().await?;
+    let waiting = front.member.store.waiting(front.member.now()).await?;
+    let waiting: Vec<(Class, u64)> =
+        waiting.into_iter().filter_map(|w| Some((Class::from_key(&w.class)?, w.count))).collect();
+    let setups = &front.setup.setups;
+    let pool = |pool: &Pool| {
+        let of = |m: &&Machine| setups.iter().any(|s| s.id == m.setup && pool.includes(s));
+        PoolView {
+            capabilities: pool.capabilities.clone(),
+            min: pool.min,
+            max: pool.max,
+            machines: machines.iter().filter(|m| m.state.counts()).filter(of).count(),
+        }
+    };
+    Ok(Json(FleetView {
+        setups: setups.iter().map(|s| SetupView::new(s, &machines, &waiting)).collect(),
+        pools: front.setup.pools.iter().map(pool).collect(),
+        machines,
+    }))
 }
 
 #[utoipa::path(get, path = "/instances", responses((status = 200, description = "Instances that are alive")))]
 /// Lists the instances of the cluster
-pub(super) async fn instances(State(front): Shared) -> Result<Json<Value>, Problem> {
-    let instances = front.member.store.instances(front.member.now()).await?;
-    Ok(Json(serde_json::to_value(instances).unwrap_or_default()))
+pub(super) async fn instances(State(front): Shared) -> Result<Json<Vec<Instance>>, Problem> {
+    Ok(Json(front.member.store.instances(front.member.now()).await?))
 }
 
 fn show_service(s: &catena_model::Service) -> Value {
@@ -168,10 +254,21 @@ pub(super) async fn service(State(front): Shared, Path(id): Path<String>) -> Res
     found.map(Json).ok_or_else(|| Problem::not_found(&format!("service {id}")))
 }
 
-#[utoipa::path(get, path = "/whoami", responses((status = 200, description = "The role of the token")))]
+/// The bearer of a token.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WhoAmI {
+    /// The name of the token.
+    name: String,
+    /// What it allows.
+    role: &'static str,
+    /// Of the server.
+    version: &'static str,
+}
+
+#[utoipa::path(get, path = "/whoami", responses((status = 200, body = WhoAmI)))]
 /// Says what the bearer of this token may do
-pub(super) async fn whoami(Extension(role): Extension<TokenRole>) -> Json<Value> {
-    Json(json!({"role": role.name(), "version": env!("CARGO_PKG_VERSION")}))
+pub(super) async fn whoami(Extension(caller): Extension<Caller>) -> Json<WhoAmI> {
+    Json(WhoAmI { name: caller.name, role: caller.role.name(), version: env!("CARGO_PKG_VERSION") })
 }
 
 #[utoipa::path(get, path = "/health",

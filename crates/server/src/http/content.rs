@@ -42,7 +42,7 @@ impl Sent {
 }
 
 impl Front {
-    fn home(&self) -> Result<&Arc<Home>, Problem> {
+    pub(super) fn home(&self) -> Result<&Arc<Home>, Problem> {
         let shared = "files are not sent here: all machines see them in the same place";
         self.home.as_ref().ok_or_else(|| Problem::new(StatusCode::CONFLICT, shared))
     }

@@ -1,5 +1,6 @@
 //! What tasks have written.
 
+use super::send::wanted;
 use super::{Front, Problem, Shared};
 use crate::logs::log_file;
 use axum::body::Body;
@@ -149,29 +150,14 @@ fn kind() -> [(header::HeaderName, &'static str); 2] {
 async fn whole_or_part(log: Log, headers: &HeaderMap) -> Result<Response, Problem> {
     let failed = |e: std::io::Error| Problem::new(StatusCode::BAD_GATEWAY, e.to_string());
     let (_, size) = log.read(0, 1).await.map_err(failed)?;
-    let range = headers.get(header::RANGE).and_then(|h| h.to_str().ok());
-    let Some(range) = range else {
-        return Ok((kind(), Body::from_stream(read(log, 0, size))).into_response());
-    };
-    let Some((first, last)) = parse_range(range, size) else {
-        let total = format!("bytes */{size}");
-        let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, format!("the log has {size} bytes"));
-        return Ok(([(header::CONTENT_RANGE, total)], problem).into_response());
+    let (first, last) = match wanted(headers, size) {
+        Ok(None) => return Ok((kind(), Body::from_stream(read(log, 0, size))).into_response()),
+        Ok(Some(part)) => part,
+        Err(refusal) => return Ok(*refusal),
     };
     let content = format!("bytes {first}-{last}/{size}");
     let body = Body::from_stream(read(log, first, last + 1));
     Ok((StatusCode::PARTIAL_CONTENT, kind(), [(header::CONTENT_RANGE, content)], body).into_response())
-}
-
-/// The first and last byte of `bytes=a-b`, `bytes=a-` or `bytes=-n`.
-fn parse_range(range: &str, size: u64) -> Option<(u64, u64)> {
-    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
-    let (first, last) = match (first.trim(), last.trim()) {
-        ("", n) => (size.saturating_sub(n.parse().ok()?), size.checked_sub(1)?),
-        (a, "") => (a.parse().ok()?, size.checked_sub(1)?),
-        (a, b) => (a.parse().ok()?, b.parse::<u64>().ok()?.min(size.checked_sub(1)?)),
-    };
-    (first <= last).then_some((first, last))
 }
 
 /// A part of a log.
@@ -216,22 +202,4 @@ where
         }
     });
     (kind(), Body::from_stream(grown)).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_range;
-
-    #[test]
-    fn ranges_are_those_of_http() {
-        assert_eq!(parse_range("bytes=0-9", 100), Some((0, 9)));
-        assert_eq!(parse_range("bytes=90-", 100), Some((90, 99)));
-        assert_eq!(parse_range("bytes=-5", 100), Some((95, 99)));
-        assert_eq!(parse_range("bytes=50-500", 100), Some((50, 99)));
-        assert_eq!(parse_range("bytes=-500", 100), Some((0, 99)));
-        for wrong in ["bytes=100-", "bytes=9-3", "lines=1-2", "bytes=a-b", "bytes=0-"] {
-            let size = if wrong == "bytes=0-" { 0 } else { 100 };
-            assert_eq!(parse_range(wrong, size), None, "{wrong}");
-        }
-    }
 }

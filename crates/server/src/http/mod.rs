@@ -1,18 +1,25 @@
-//! The HTTP interface: runs, chains, logs, agents, the fleet, events, metrics.
+//! The HTTP interface: runs, chains, logs, agents, the fleet, events, metrics; and the workbench that uses it.
 
 mod access;
+mod chain;
 mod cluster;
 mod compositions;
 mod content;
 mod docs;
 mod events;
 mod logs;
+mod pictures;
 mod results;
 mod runs;
+mod send;
+mod simulate;
+mod why;
+mod workbench;
 
 pub use access::{Access, TokenRole, hash_token, new_token};
 pub use runs::Submission;
 
+use crate::board::Boards;
 use crate::desk::{Desk, StoreDesk};
 use crate::home::Home;
 use crate::member::Member;
@@ -24,7 +31,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use catena_bus::{Message, subject};
-use catena_fleet::Setup;
+use catena_fleet::{Pool, Setup};
 use catena_model::Library;
 use catena_store::StoreError;
 use serde::Serialize;
@@ -33,7 +40,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -54,6 +61,11 @@ pub struct HttpSetup {
     pub library: Library,
     /// What machines can be made from.
     pub setups: Vec<Setup>,
+    /// Limits on machines with certain capabilities.
+    pub pools: Vec<Pool>,
+    /// Directories whose files may be shown to everybody who may look at a run that names them. What runs have written
+    /// may be in any case.
+    pub readable: Vec<PathBuf>,
     /// So much waiting counts as much as one point of priority.
     pub aging: Duration,
 }
@@ -70,6 +82,10 @@ pub(crate) struct Front {
     sent: content::Sent,
     /// Lets people edit together.
     studio: Arc<Studio>,
+    /// What pictures of runs are drawn from.
+    boards: Boards,
+    /// How many simulations may go on at the same time.
+    simulations: Arc<Semaphore>,
 }
 
 type Shared = axum::extract::State<Arc<Front>>;
@@ -118,7 +134,7 @@ impl From<StoreError> for Problem {
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Catena",
-    description = "Runs scientific workflows. Every request but those for /health, /openapi.json and /docs carries a token: `Authorization: Bearer …`."
+    description = "Runs scientific workflows. Every request but those for /health, /openapi.json, /docs and the workbench at /ui carries a token: `Authorization: Bearer …`."
 ))]
 struct Api;
 
@@ -134,7 +150,14 @@ fn router() -> (axum::Router<Arc<Front>>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::retry))
         .routes(routes!(runs::prioritise))
         .routes(routes!(runs::chains))
-        .routes(routes!(runs::chain))
+        .routes(routes!(chain::chain))
+        .routes(routes!(chain::file))
+        .routes(routes!(why::why))
+        .routes(routes!(pictures::board))
+        .routes(routes!(pictures::graph))
+        .routes(routes!(pictures::critical_path))
+        .routes(routes!(pictures::provenance))
+        .routes(routes!(runs::again))
         .routes(routes!(runs::check))
         .routes(routes!(runs::search))
         .routes(routes!(results::file))
@@ -158,7 +181,8 @@ fn router() -> (axum::Router<Arc<Front>>, utoipa::openapi::OpenApi) {
         .routes(routes!(cluster::visit))
         .routes(routes!(cluster::shut_down))
         .routes(routes!(cluster::fleet))
-        .routes(routes!(cluster::waiting))
+        .routes(routes!(why::waiting))
+        .routes(routes!(simulate::choices, simulate::simulate))
         .routes(routes!(cluster::instances))
         .routes(routes!(cluster::services))
         .routes(routes!(cluster::service))
@@ -183,7 +207,8 @@ impl Front {
         let desk = StoreDesk::new(member.store.clone(), places.clone());
         let (events, sent) = (broadcast::channel(1024).0, content::Sent::default());
         let studio = Studio::new(member.clone());
-        Self { member, places, desk, events, setup, home, sent, studio }
+        let (boards, simulations) = (Boards::default(), Arc::new(Semaphore::new(simulate::AT_ONCE)));
+        Self { member, places, desk, events, setup, home, sent, studio, boards, simulations }
     }
 
     /// Serves requests until it is time to stop.
@@ -200,6 +225,7 @@ impl Front {
         let (router, _) = router();
         let router = router
             .merge(docs::router())
+            .merge(workbench::router())
             .fallback(|| async { Problem::not_found("such page; /docs shows what there is") })
             .layer(from_fn_with_state(front.clone(), access::guard))
             .layer(DefaultBodyLimit::max(limit))

@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use catena_compose::model::load_text;
-use catena_model::chain::{ChainKey, ChainState, Produced, RunId};
+use catena_model::chain::{ChainState, Produced, RunId};
 use catena_model::{Loaded, Name, Value};
 use catena_store::{ChainFilter, NewRun, Run, RunChange, RunState};
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ pub(super) async fn list(
     let runs = front.member.store.runs().await?;
     let wanted = |r: &&Run| query.state.as_ref().is_none_or(|s| state_name(r.state) == *s);
     let page = runs.iter().filter(wanted).skip(query.offset).take(query.limit.unwrap_or(PAGE));
-    Ok(Json(page.map(RunView::new).collect()))
+    Ok(Json(front.with_counts(page).await?))
 }
 
 /// Reads what was sent: a submission, or the text of a workflow.
@@ -113,6 +113,15 @@ fn read(headers: &HeaderMap, body: &Bytes) -> Result<Submission, Problem> {
 }
 
 impl Front {
+    /// Runs with how far they are.
+    async fn with_counts<'r>(&self, runs: impl Iterator<Item = &'r Run>) -> Result<Vec<RunView>, Problem> {
+        let mut views = Vec::new();
+        for run in runs {
+            views.push(RunView::new(run, self.member.store.counts(run.id).await?));
+        }
+        Ok(views)
+    }
+
     fn load(&self, submission: &Submission) -> Loaded {
         let texts = submission.files.iter();
         let options = catena_model::LoadOptions {
@@ -141,7 +150,7 @@ impl Front {
     }
 }
 
-fn mistakes(loaded: &Loaded) -> Option<Problem> {
+pub(super) fn mistakes(loaded: &Loaded) -> Option<Problem> {
     if !loaded.diags.has_errors() {
         return None;
     }
@@ -231,6 +240,43 @@ impl Front {
 }
 
 #[utoipa::path(
+    post, path = "/runs/{id}/again", params(("id" = i64, Path)),
+    request_body(content = String, content_type = "application/yaml"),
+    responses((status = 201, body = Submitted), (status = 404, body = Problem), (status = 422, body = Problem))
+)]
+/// Runs the workflow of a run again with another text; all else is as it was, and what is unchanged comes from the cache
+pub(super) async fn again(
+    State(front): Shared,
+    Path(id): Path<i64>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Submitted>), Problem> {
+    let text = read(&HeaderMap::new(), &body)?.files.swap_remove(0).1;
+    let run = front.find(id).await?;
+    let before = front.definition(&run).await?;
+    let mut files = before.files;
+    match files.first_mut() {
+        Some(workflow) => workflow.1 = text,
+        None => files.push((before.workflow, text)),
+    }
+    let is_ours = |f: &&PathBuf| !front.setup.services.contains(f) && !front.setup.macros.contains(f);
+    let submission = Submission {
+        name: Some(run.name),
+        files,
+        services: before.services.iter().filter(is_ours).cloned().collect(),
+        macros: before.macros.iter().filter(is_ours).cloned().collect(),
+        directory: before.directory,
+        out: before.out,
+        chains: before.chains,
+        order: before.order,
+        priority: Some(run.priority),
+        ..Submission::default()
+    };
+    let number = front.member.store.create_run(&front.new_run(submission)?).await?;
+    front.hint(number).await;
+    Ok((StatusCode::CREATED, Json(Submitted { run: number })))
+}
+
+#[utoipa::path(
     post, path = "/check", request_body(content = String, content_type = "application/yaml"),
     responses((status = 200, description = "The workflow can be run"), (status = 422, body = Problem))
 )]
@@ -260,9 +306,7 @@ pub(super) async fn get(State(front): Shared, Path(id): Path<i64>) -> Result<Jso
     responses((status = 200, description = "The text of the workflow"), (status = 404, body = Problem)))]
 /// Shows the workflow of a run
 pub(super) async fn workflow(State(front): Shared, Path(id): Path<i64>) -> Result<String, Problem> {
-    let run = front.find(id).await?;
-    let definition = front.member.store.definition(run.id).await?.unwrap_or_default();
-    let definition: Definition = serde_json::from_slice(&definition).unwrap_or_default();
+    let definition = front.definition(&front.find(id).await?).await?;
     let text = definition.files.into_iter().next().map(|f| f.1);
     Ok(text.unwrap_or(definition.text))
 }
@@ -287,7 +331,8 @@ impl Front {
     async fn change(&self, id: i64, change: RunChange) -> Result<Json<RunView>, Problem> {
         self.member.store.change_run(RunId(id), &change).await?;
         self.hint(RunId(id)).await;
-        Ok(Json(RunView::new(&self.find(id).await?)))
+        let run = self.find(id).await?;
+        Ok(Json(RunView::new(&run, self.member.store.counts(run.id).await?)))
     }
 }
 
@@ -387,22 +432,6 @@ pub(super) async fn chains(
     Ok(Json(chains.iter().map(view).collect()))
 }
 
-#[utoipa::path(get, path = "/runs/{id}/chains/{chain}", params(("id" = i64, Path), ("chain" = u64, Path)),
-    responses((status = 200, body = ChainView), (status = 404, body = Problem)))]
-/// Shows a chain: what it requires, what it executes, and what came of it
-pub(super) async fn chain(
-    State(front): Shared,
-    Path((id, seq)): Path<(i64, u64)>,
-) -> Result<Json<serde_json::Value>, Problem> {
-    let record = front.member.store.chain(ChainKey { run: RunId(id), seq }).await?;
-    let record = record.ok_or_else(|| Problem::not_found(&format!("chain {seq} in run {id}")))?;
-    let mut view = serde_json::to_value(ChainView::new(&record).with_registered(&record, front.setup.aging))
-        .unwrap_or_default();
-    view["definition"] = serde_json::from_slice(&record.payload).unwrap_or_default();
-    view["result"] = serde_json::from_slice(&record.result).unwrap_or_default();
-    Ok(Json(view))
-}
-
 /// What to look for.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct SearchQuery {
@@ -419,5 +448,5 @@ pub(super) async fn search(
     Query(query): Query<SearchQuery>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
     let found = crate::search::search(&*front.member.store, &query.q, query.limit.unwrap_or(PAGE)).await?;
-    Ok(Json(found.iter().map(RunView::new).collect()))
+    Ok(Json(front.with_counts(found.iter()).await?))
 }

@@ -146,7 +146,24 @@ impl Default for Cluster {
     }
 }
 
+/// Clusters that have a name, and what they are.
+pub const CLUSTERS: [(&str, &str); 3] = [
+    ("plain", "one file system for all nodes, from which each reads 1 GB/s"),
+    ("adage", "the model of the experiments with ADAGE: shared storage with 1,800 MB/s"),
+    ("adage-local", "the same, with files on the nodes that wrote or read them"),
+];
+
 impl Cluster {
+    /// The cluster with a name, if there is one: see [`CLUSTERS`].
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "plain" => Some(Self::default()),
+            "adage" => Some(Self::adage()),
+            "adage-local" => Some(Self::adage_local()),
+            _ => None,
+        }
+    }
+
     /// The model of the experiments with ADAGE: 2,000 MIPS, where a second of a job is 1,000 million instructions;
     /// shared storage with 1,800 MB/s. The paper speaks of 4 cores per node; in its simulator a node executes one
     /// task at a time.

@@ -67,6 +67,23 @@ impl PolicyName {
         NAMES.into_iter().map(|(_, policy)| policy)
     }
 
+    /// What it does, in a few words.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Fcfs => "first come, first served, from one queue",
+            Self::Steep => "the agent that has been idle for longest, as in the paper on Steep",
+            Self::MinMin => "the shortest task first",
+            Self::MaxMin => "the longest task first",
+            Self::Heft => "planned with full knowledge: each task where it ends first",
+            Self::Cpop => "planned likewise, with the longest path on one node",
+            Self::Adage => "as the authors of ADAGE do it",
+            Self::Matrix => "work stealing, with tasks bound to where large inputs are",
+            Self::Albatross => "one queue, and tasks sent on to where their inputs are",
+            Self::Catena => "the scheduler of Catena: the longest way to the end first, where it ends first",
+            Self::Stages(_) => "any choice at each stage",
+        }
+    }
+
     /// The policy, ready to decide. Only what is random depends on the seed.
     pub fn strategy(
         self,

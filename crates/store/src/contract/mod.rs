@@ -438,7 +438,9 @@ async fn a_chain_that_loses_too_many_agents_is_given_up(store: &dyn Store) {
         assert_eq!((ours[0].state, i64::from(ours[0].losses)), (expected, loss));
         assert!(!apply_finish(store, finish(claimed[0].attempt, ChainState::Succeeded)).await);
     }
-    assert_eq!(store.failed_attempts(run).await.unwrap().len(), 1);
+    let failed = store.failed_attempts(run).await.unwrap();
+    let errors: Vec<(u32, &str)> = failed.iter().map(|f| (f.attempt, f.error.as_str())).collect();
+    assert_eq!(errors, [(1, ""), (2, "{}")], "a loss that costs nothing is noted as well");
     assert_eq!(store.counts(run).await.unwrap(), Counts { failed: 1, ..Counts::default() });
     assert_eq!(store.repair_counts(run).await.unwrap(), 0);
 }

@@ -262,7 +262,8 @@ impl PostgresStore {
                  RETURNING c.id, c.class, c.state AS new, e.attempt, e.started),
              moved AS (SELECT *, 1::smallint AS old FROM parted WHERE new <> 1),
              failed AS (INSERT INTO failed_attempt (id, attempt, agent, started, ended, error)
-                 SELECT id, attempt, $1, started, $6, $5 FROM moved WHERE new = 4 ON CONFLICT DO NOTHING),
+                 SELECT id, attempt, $1, started, $6, CASE WHEN new = 4 THEN $5 ELSE '' END FROM parted
+                 ON CONFLICT DO NOTHING),
              {COUNT} SELECT id, new FROM moved"
         );
         let mut client = self.client().await?;

@@ -184,7 +184,9 @@ pub(super) fn release(
     for mut record in attempts {
         let chain = id(record.key.run, record.key.seq);
         let Some(live) = find_live(tx, chain, record.attempt)? else { continue };
+        let started = record.started.unwrap_or(now);
         if leave(tx, chain, record.attempt, &live)? {
+            insert_failure(tx, chain, record.attempt, &live.agent, started, now, "")?;
             continue;
         }
         record.losses += 1;
@@ -193,10 +195,8 @@ pub(super) fn release(
         let values = params![chain, record.state.code(), record.losses, now, live.agent];
         tx.prepare_cached(sql)?.execute(values)?;
         changes.moved(chain, live.class, ChainState::Running, record.state);
-        if record.state == ChainState::Failed {
-            let started = record.started.unwrap_or(now);
-            insert_failure(tx, chain, record.attempt, &live.agent, started, now, error)?;
-        }
+        let error = if record.state == ChainState::Failed { error } else { "" };
+        insert_failure(tx, chain, record.attempt, &live.agent, started, now, error)?;
         released.push(record);
     }
     changes.write(tx)?;

@@ -3,14 +3,14 @@
 //! can be faster than.
 
 use crate::arguments::AdageArgs;
-use crate::command::simulate::{Figure, against_nodes, figure};
+use crate::command::simulate::against_nodes;
 use crate::command::{Outcome, print};
 use crate::jobs::read_trace;
 use crate::parallel;
 use crate::render::plot::{self, Curve, Labels, Scale};
 use catena_model::import::Trace;
 use catena_simulate::generate::Kind;
-use catena_simulate::{Cluster, Execution, Fate, PolicyName, Workload, seconds};
+use catena_simulate::{Cluster, Execution, Fate, Figure, PolicyName, Workload, seconds};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
@@ -93,7 +93,7 @@ fn grid(what: &str, cells: &[(&Workload, u32, PolicyName)], seeds: u64) -> Resul
         let cluster = Cluster::adage().with_nodes(*nodes);
         let is_random = matches!(policy, PolicyName::Adage | PolicyName::Matrix);
         let seeds = if is_random { seeds } else { 1 };
-        let all = (1..=seeds).map(|seed| Ok(figure(workload, &cluster, *policy, seed)?.0));
+        let all = (1..=seeds).map(|seed| Ok(Figure::of(workload, &cluster, *policy, seed)?.0));
         let all = all.collect::<Result<Vec<Figure>, String>>()?;
         let mean = all.iter().map(|f| f.makespan).sum::<f64>() / seeds as f64;
         let first = all.into_iter().next().ok_or("there must be a seed")?;
@@ -137,7 +137,7 @@ fn completed(args: &AdageArgs, workloads: &[Workload]) -> Result<(), String> {
     for workload in workloads {
         let mut curves = Vec::new();
         for policy in POLICIES {
-            let (_, outcome) = figure(workload, &cluster, policy, 1)?;
+            let (_, outcome) = Figure::of(workload, &cluster, policy, 1)?;
             let ended = |e: &Execution| (e.fate == Fate::Succeeded).then(|| seconds(e.end));
             let mut ends: Vec<f64> = outcome.executions.iter().filter_map(ended).collect();
             ends.sort_by(f64::total_cmp);

@@ -276,7 +276,7 @@ impl<'a> Run<'a> {
                 }
                 if told.elapsed() > Duration::from_secs(5) {
                     told = Instant::now();
-                    self.note(&format!("{} of {} chains done", status.chains.succeeded, self.chains));
+                    self.note(&format!("{} of {} chains done", status.run.chains.succeeded, self.chains));
                 }
             }
             std::thread::sleep(Duration::from_millis(50));

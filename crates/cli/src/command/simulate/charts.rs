@@ -1,9 +1,8 @@
 //! Pictures of simulations: what it takes on how many nodes, and who was busy when.
 
-use super::{Figure, figure};
 use crate::render::lanes::{self, Busy};
 use crate::render::plot::{self, Curve, Labels, Scale};
-use catena_simulate::{Cluster, Execution, Fate, Outcome, PolicyName, Workload, seconds};
+use catena_simulate::{Cluster, Execution, Fate, Figure, Outcome, PolicyName, Workload, seconds};
 use std::path::Path;
 
 /// Pictures of who was busy show at most so many nodes.
@@ -52,7 +51,7 @@ pub(super) fn draw(
         let cluster = shown.unwrap_or(&clusters[0]);
         let mut curves = Vec::new();
         for policy in policies {
-            let (_, outcome) = figure(workload, cluster, *policy, 1)?;
+            let (_, outcome) = Figure::of(workload, cluster, *policy, 1)?;
             let title = format!("{}, {policy}, {} nodes", workload.name, cluster.nodes());
             let name = format!("{}-{policy}-{}-nodes.svg", workload.name, cluster.nodes());
             write(name, lanes::svg(&title, &lanes_of(workload, cluster, &outcome), &[]))?;

@@ -1,8 +1,8 @@
 //! `catena simulate`
 
 mod charts;
-mod history;
 
+use super::inspect::{find_run, open, wait};
 use super::{EXIT_USAGE, Outcome, print};
 use crate::arguments::{Arguments, SimulateArgs, SourceArgs};
 use crate::jobs::trace_of;
@@ -10,10 +10,9 @@ use crate::parallel;
 use crate::time::duration;
 use catena_model::import::Trace;
 use catena_model::{Bytes, read_text};
-use catena_simulate::{Cluster, PolicyName, Workload, generate, read_cluster, seconds, simulate as execute};
+use catena_server::History;
+use catena_simulate::{Cluster, Figure, Workload, generate, read_cluster};
 pub(crate) use charts::against_nodes;
-use history::History;
-use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,38 +20,18 @@ use std::process::ExitCode;
 /// How many nodes there are if nobody says so.
 const NODES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// One simulation.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Figure {
-    pub(crate) workflow: String,
-    pub(crate) tasks: usize,
-    /// How many nodes there are at most.
-    pub(crate) nodes: u32,
-    pub(crate) policy: String,
-    pub(crate) seed: u64,
-    /// In seconds.
-    pub(crate) makespan: f64,
-    pub(crate) bytes_moved: u64,
-    pub(crate) utilisation: f64,
-    pub(crate) cost: f64,
-    /// Executions that were in vain.
-    pub(crate) wasted: usize,
-    pub(crate) lower_bound: f64,
-}
-
 pub(crate) fn simulate(args: &SimulateArgs, arguments: &Arguments) -> Outcome {
     let usual = if args.calibrate.is_some() { "plain" } else { "adage" };
-    let (cluster, is_known) = match args.cluster.as_deref().unwrap_or(usual) {
-        "plain" => (Cluster::default(), true),
-        "adage" => (Cluster::adage(), true),
-        "adage-local" => (Cluster::adage_local(), true),
-        file => match read_cluster_file(Path::new(file)) {
+    let name = args.cluster.as_deref().unwrap_or(usual);
+    let (cluster, is_known) = match Cluster::by_name(name) {
+        Some(cluster) => (cluster, true),
+        None => match read_cluster_file(Path::new(name)) {
             Ok(cluster) => (cluster, false),
             Err(code) => return Ok(code),
         },
     };
     let cluster = with_chance(cluster, args);
-    let history = args.calibrate.map(|run| History::read(run, arguments)).transpose()?;
+    let history = args.calibrate.map(|run| history(run, arguments)).transpose()?;
     let mut workloads = Vec::new();
     let traces = args.workflows.iter().map(|path| read(path, args, history.as_ref()));
     let run = history.as_ref().filter(|_| args.workflows.is_empty()).map(|h| Ok(h.trace()));
@@ -79,7 +58,7 @@ pub(crate) fn simulate(args: &SimulateArgs, arguments: &Arguments) -> Outcome {
         }
     }
     let figures = parallel::map("simulating", &cells, |_, (workload, cluster, policy, seed)| {
-        figure(workload, cluster, *policy, *seed).map(|(figure, _)| figure)
+        Figure::of(workload, cluster, *policy, *seed).map(|(figure, _)| figure)
     });
     let figures = figures.into_iter().collect::<Result<Vec<Figure>, String>>()?;
     if let Some(directory) = &args.svg {
@@ -95,30 +74,12 @@ pub(crate) fn simulate(args: &SimulateArgs, arguments: &Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Simulates once.
-pub(crate) fn figure(
-    workload: &Workload,
-    cluster: &Cluster,
-    policy: PolicyName,
-    seed: u64,
-) -> Result<(Figure, catena_simulate::Outcome), String> {
-    let place = |e: String| format!("{}, {policy}: {e}", workload.name);
-    let mut strategy = policy.strategy(workload, cluster, seed).map_err(place)?;
-    let outcome = execute(workload, cluster, &mut *strategy, seed).map_err(place)?;
-    let figure = Figure {
-        workflow: workload.name.clone(),
-        tasks: workload.len(),
-        nodes: cluster.nodes(),
-        policy: policy.to_string(),
-        seed,
-        makespan: seconds(outcome.makespan),
-        bytes_moved: outcome.bytes_moved,
-        utilisation: outcome.utilisation(|t| workload.class(t).resources.cpus),
-        cost: outcome.cost(),
-        wasted: outcome.wasted(),
-        lower_bound: seconds(cluster.lower_bound(workload)),
-    };
-    Ok((figure, outcome))
+/// What a run of this machine tells about its tasks.
+fn history(run: i64, arguments: &Arguments) -> Result<History, String> {
+    let (_, store) = open(arguments)?;
+    let run = find_run(&store, Some(run))?;
+    let history = wait(History::read(&store, run.id))?.map_err(|e| e.to_string())?;
+    history.ok_or_else(|| format!("no task of run {} has ended, so nothing is known about durations", run.id))
 }
 
 enum Failure {

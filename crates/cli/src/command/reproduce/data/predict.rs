@@ -3,10 +3,10 @@
 use super::variant::Variant;
 use super::work::Work;
 use crate::arguments::DataArgs;
-use crate::command::simulate::figure;
+
 use catena_model::Name;
 use catena_schedule::Queue;
-use catena_simulate::{Cluster, Inputs, Kind, Network, PolicyName, Storage, nanos};
+use catena_simulate::{Cluster, Figure, Inputs, Kind, Network, PolicyName, Storage, nanos};
 use catena_testbed::Rate;
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ pub(super) struct Predicted {
 
 pub(super) fn predict(work: &Work, variant: &Variant, args: &DataArgs) -> Result<Predicted, String> {
     let policy = PolicyName::Stages(variant.stages);
-    let (figure, _) = figure(&work.workload, &cluster(variant, args), policy, args.seed)?;
+    let (figure, _) = Figure::of(&work.workload, &cluster(variant, args), policy, args.seed)?;
     Ok(Predicted { makespan: figure.makespan, bytes_moved: figure.bytes_moved })
 }
 

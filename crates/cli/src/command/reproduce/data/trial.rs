@@ -5,8 +5,8 @@ use super::least::least_moved;
 use super::variant::Variant;
 use super::work::Work;
 use crate::arguments::DataArgs;
-use crate::command::report::step_name;
 use crate::remote::Server;
+use catena_plan::step_name;
 use catena_server::{ChainView, StatusView};
 use catena_store::RunState;
 use catena_testbed::{AgentStart, Cluster, Net, Rate};
@@ -146,7 +146,7 @@ fn wait(server: &Server, run: &str, title: &str, interrupt: &Interrupt) -> Resul
             told = Instant::now();
             eprintln!(
                 "{title}: {} tasks done, {} with agents",
-                status.chains.succeeded, status.chains.running
+                status.run.chains.succeeded, status.run.chains.running
             );
         }
         pause(ASK, interrupt)?;

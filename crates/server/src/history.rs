@@ -1,15 +1,18 @@
 //! What a run that has ended tells about its tasks: how long they took, what they read and wrote.
 
-use crate::arguments::Arguments;
-use crate::command::inspect::{each_task, find_run, open};
-use crate::command::report::step_name;
+use catena_model::chain::{Executable, ProcessChain, RunId, TaskResult};
 use catena_model::import::{Trace, TraceFile, TraceJob};
 use catena_model::{Direction, Name};
+use catena_plan::step_name;
+use catena_store::{ChainFilter, Store, StoreError};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The tasks of a run.
-pub(super) struct History {
+/// How many chains are read at a time.
+const PAGE: usize = 2000;
+
+/// The tasks of a run that were executed.
+pub struct History {
     name: String,
     tasks: Vec<Task>,
 }
@@ -23,34 +26,48 @@ struct Task {
     writes: Vec<String>,
 }
 
-impl History {
-    /// The tasks of a run that were executed.
-    pub(super) fn read(run: i64, arguments: &Arguments) -> Result<Self, String> {
-        let (_, store) = open(arguments)?;
-        let run = find_run(&store, Some(run))?;
-        let mut tasks = Vec::new();
-        each_task(&store, &run, |_, chain, task, result| {
-            let inputs = task.arguments.iter().filter(|a| a.direction == Direction::Input);
-            tasks.push(Task {
-                job: TraceJob {
-                    id: task.id.clone(),
-                    program: Name::new(step_name(&task.id)),
-                    runtime: result.millis / 1e3,
-                    cores: chain.resources.cpus as f64 / 1e3,
-                    memory: chain.resources.memory,
-                    needs: chain.required_capabilities.clone(),
-                    ..TraceJob::default()
-                },
-                step: step_name(&task.id).to_owned(),
-                is_cached: result.cached,
-                reads: inputs.map(|a| a.variable.value.to_string()).collect(),
-                writes: result.outputs.iter().flatten().cloned().collect(),
-            });
-        })?;
-        if tasks.is_empty() {
-            return Err(format!("no task of run {} has ended, so nothing is known about durations", run.id));
+impl Task {
+    fn new(chain: &ProcessChain, task: &Executable, result: &TaskResult) -> Self {
+        let inputs = task.arguments.iter().filter(|a| a.direction == Direction::Input);
+        Self {
+            job: TraceJob {
+                id: task.id.clone(),
+                program: Name::new(step_name(&task.id)),
+                runtime: result.millis / 1e3,
+                cores: chain.resources.cpus as f64 / 1e3,
+                memory: chain.resources.memory,
+                needs: chain.required_capabilities.clone(),
+                ..TraceJob::default()
+            },
+            step: step_name(&task.id).to_owned(),
+            is_cached: result.cached,
+            reads: inputs.map(|a| a.variable.value.to_string()).collect(),
+            writes: result.outputs.iter().flatten().cloned().collect(),
         }
-        let mut history = Self { name: format!("run {}", run.id), tasks };
+    }
+}
+
+impl History {
+    /// Reads the tasks of a run. Nothing is known about durations if none has ended.
+    pub async fn read(store: &dyn Store, run: RunId) -> Result<Option<Self>, StoreError> {
+        let mut tasks = Vec::new();
+        let mut from = 0;
+        loop {
+            let filter =
+                ChainFilter { from, limit: PAGE, payload: true, result: true, ..ChainFilter::default() };
+            let page = store.chains(run, &filter).await?;
+            let Some(last) = page.last() else { break };
+            from = last.key.seq + 1;
+            for record in page {
+                let Ok(chain) = serde_json::from_slice::<ProcessChain>(&record.payload) else { continue };
+                let Ok(results) = serde_json::from_slice::<Vec<TaskResult>>(&record.result) else { continue };
+                tasks.extend(chain.executables.iter().zip(&results).map(|(t, r)| Task::new(&chain, t, r)));
+            }
+        }
+        if tasks.is_empty() {
+            return Ok(None);
+        }
+        let mut history = Self { name: format!("run {run}"), tasks };
         // What was not executed took as long as others of its step, as far as that is known.
         let means: HashMap<String, Option<f64>> =
             history.tasks.iter().map(|t| (t.step.clone(), history.runtime(&t.step))).collect();
@@ -59,18 +76,18 @@ impl History {
                 task.job.runtime = *mean;
             }
         }
-        Ok(history)
+        Ok(Some(history))
     }
 
     /// How long tasks of a step took on average.
-    pub(super) fn runtime(&self, step: &str) -> Option<f64> {
+    pub fn runtime(&self, step: &str) -> Option<f64> {
         let executed = self.tasks.iter().filter(|t| t.step == step && !t.is_cached);
         let (sum, count) = executed.fold((0.0, 0.0), |(sum, n), t| (sum + t.job.runtime, n + 1.0));
         (count > 0.0).then(|| sum / count)
     }
 
     /// The run as a workflow. A task waits for those whose files it reads.
-    pub(super) fn trace(&self) -> Trace {
+    pub fn trace(&self) -> Trace {
         let mut trace = Trace { name: self.name.clone(), ..Trace::default() };
         let mut files: HashMap<&str, u32> = HashMap::new();
         let mut writers: HashMap<&str, u32> = HashMap::new();

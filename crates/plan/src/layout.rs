@@ -3,39 +3,51 @@
 //! The layers are longest paths; within a layer, nodes are moved towards their neighbours (Sugiyama's
 //! method with barycentres), which keeps most edges short and few of them crossing.
 
-use crate::render::graph::Graph;
+use crate::steps::StepGraph;
 
 const CHARACTER: f64 = 7.6;
 const HEIGHT: f64 = 44.0;
 const GAP_X: f64 = 28.0;
 const GAP_Y: f64 = 52.0;
+/// Between the lines of a layer that is too wide for one.
+const GAP_LINE: f64 = 16.0;
+/// So many nodes stand beside each other at most. Nobody could follow a line of thousands.
+const WIDEST: usize = 60;
 const MARGIN: f64 = 16.0;
 const SWEEPS: usize = 8;
 
 /// Where everything is.
-pub(crate) struct Layout {
-    pub(crate) boxes: Vec<Place>,
-    pub(crate) width: f64,
-    pub(crate) height: f64,
+pub struct Layout {
+    /// Of each node.
+    pub boxes: Vec<Place>,
+    /// Of everything.
+    pub width: f64,
+    /// Of everything.
+    pub height: f64,
 }
 
 /// Where a node is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
-    pub(crate) x: f64,
-    pub(crate) y: f64,
-    pub(crate) width: f64,
-    pub(crate) height: f64,
+pub struct Place {
+    /// Its left side.
+    pub x: f64,
+    /// Its upper side.
+    pub y: f64,
+    /// How wide it is.
+    pub width: f64,
+    /// How high it is.
+    pub height: f64,
 }
 
 impl Place {
     /// The middle of its width.
-    pub(crate) fn middle(&self) -> f64 {
+    pub fn middle(&self) -> f64 {
         self.x + self.width / 2.0
     }
 }
 
-pub(crate) fn layout(graph: &Graph) -> Layout {
+/// Places the steps of a workflow.
+pub fn layout(graph: &StepGraph) -> Layout {
     let layers = layers(graph);
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); layers.iter().max().map_or(0, |m| m + 1)];
     for (node, layer) in layers.iter().enumerate() {
@@ -47,23 +59,28 @@ pub(crate) fn layout(graph: &Graph) -> Layout {
         let sub = n.over.as_ref().map_or(n.service.len(), |o| n.service.len() + o.len() + 15);
         (n.name.len().min(40) as f64 * (CHARACTER + 0.6)).max(sub.min(44) as f64 * 6.2).max(60.0) + 24.0
     };
-    let row_width = |row: &Vec<usize>| row.iter().map(|i| width_of(*i) + GAP_X).sum::<f64>() - GAP_X;
-    let width = rows.iter().map(row_width).fold(0.0, f64::max);
+    let line_width = |line: &[usize]| line.iter().map(|i| width_of(*i) + GAP_X).sum::<f64>() - GAP_X;
+    let width = rows.iter().flat_map(|row| row.chunks(WIDEST)).map(line_width).fold(0.0, f64::max);
     let mut boxes = vec![Place::default(); graph.nodes.len()];
-    for (r, row) in rows.iter().enumerate() {
-        let mut x = MARGIN + (width - row_width(row)) / 2.0;
-        for node in row {
-            let w = width_of(*node);
-            boxes[*node] = Place { x, y: MARGIN + r as f64 * (HEIGHT + GAP_Y), width: w, height: HEIGHT };
-            x += w + GAP_X;
+    let mut y = MARGIN;
+    for row in &rows {
+        for line in row.chunks(WIDEST) {
+            let mut x = MARGIN + (width - line_width(line)) / 2.0;
+            for node in line {
+                let w = width_of(*node);
+                boxes[*node] = Place { x, y, width: w, height: HEIGHT };
+                x += w + GAP_X;
+            }
+            y += HEIGHT + GAP_LINE;
         }
+        y += GAP_Y - GAP_LINE;
     }
-    let height = rows.len() as f64 * (HEIGHT + GAP_Y) - GAP_Y;
-    Layout { boxes, width: width + 2.0 * MARGIN + 8.0, height: height.max(0.0) + 2.0 * MARGIN + 8.0 }
+    let height = (y - MARGIN - GAP_Y).max(0.0);
+    Layout { boxes, width: width + 2.0 * MARGIN + 8.0, height: height + 2.0 * MARGIN + 8.0 }
 }
 
 /// For each node the length of the longest path to it.
-fn layers(graph: &Graph) -> Vec<usize> {
+fn layers(graph: &StepGraph) -> Vec<usize> {
     let n = graph.nodes.len();
     let mut incoming = vec![0; n];
     let mut outgoing: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -86,7 +103,7 @@ fn layers(graph: &Graph) -> Vec<usize> {
 }
 
 /// Moves nodes within their rows towards the middle of their neighbours.
-fn order(graph: &Graph, rows: &mut [Vec<usize>]) {
+fn order(graph: &StepGraph, rows: &mut [Vec<usize>]) {
     let n = graph.nodes.len();
     let mut neighbours: [Vec<Vec<usize>>; 2] = [vec![Vec::new(); n], vec![Vec::new(); n]];
     for e in &graph.edges {
@@ -120,5 +137,31 @@ fn order(graph: &Graph, rows: &mut [Vec<usize>]) {
             *row = keyed.into_iter().map(|(_, node)| node).collect();
             note(row, &mut position);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::{Edge, Step};
+
+    #[test]
+    fn a_layer_that_is_too_wide_has_several_lines() {
+        let step = |i: usize| Step {
+            name: format!("s{i}").into(),
+            service: String::new(),
+            loops: 0,
+            over: None,
+            conditional: false,
+        };
+        let edges = (0..1000).map(|i| Edge { from: i, to: 1000, order_only: false }).collect();
+        let drawn = layout(&StepGraph { nodes: (0..=1000).map(step).collect(), edges });
+        assert!(drawn.width < 10_000.0, "{}", drawn.width);
+        let last = drawn.boxes[1000];
+        assert!(
+            drawn.boxes[..1000].iter().all(|b| b.y + b.height < last.y),
+            "all are above what waits for them"
+        );
+        assert!(last.y + last.height <= drawn.height);
     }
 }
