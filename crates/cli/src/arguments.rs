@@ -123,7 +123,11 @@ pub(crate) enum Command {
     /// Write a page with the graph, the timeline, durations and failures of a run
     Report(ReportArgs),
     /// Print the JSON Schema of workflows, for editors
-    Schema,
+    Schema {
+        /// Print the OpenAPI description of the HTTP interface instead
+        #[arg(long)]
+        http: bool,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell

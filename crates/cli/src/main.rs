@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Command::Token(c) => command::settings::token(c, &arguments),
         Command::Config(c) => command::settings::config(c),
         Command::Reproduce(c) => command::reproduce::reproduce(c),
-        Command::Schema => command::schema(),
+        Command::Schema { http } => command::schema(*http),
         Command::Completions { shell } => Ok(command::completions(*shell)),
     };
     match result {

@@ -77,7 +77,7 @@ pub(crate) struct Columns {
 pub(crate) struct Mishap {
     chain: u64,
     attempt: u32,
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, required)]
     agent: Option<Name>,
     /// In milliseconds since 1970.
     started: i64,

@@ -34,8 +34,11 @@ pub(crate) struct Origin {
     task: String,
     /// What was started.
     command: String,
+    #[schema(required)]
     agent: Option<String>,
+    #[schema(required)]
     started: Option<i64>,
+    #[schema(required)]
     millis: Option<f64>,
     /// The result was there before.
     cached: bool,
@@ -60,6 +63,7 @@ pub(crate) struct CriticalLink {
     chain: u64,
     tasks: Vec<String>,
     steps: Vec<String>,
+    #[schema(required)]
     agent: Option<String>,
     /// Between when it could run and when it did, in milliseconds.
     waited: i64,
@@ -201,7 +205,9 @@ impl<'s> Lineage<'s> {
             open.extend(self.parents(&known).into_iter().filter(|parent| seen.insert(*parent)));
             // Of a chain the last task comes first, as chains do.
             for (task, result) in known.tasks().collect::<Vec<_>>().into_iter().rev() {
-                let Traffic { reads, writes } = traffic(task, result);
+                let Traffic { mut reads, writes } = traffic(task, result);
+                // What is just a value came from nowhere.
+                reads.retain(|path| path.contains('/') || self.writer(path).is_some());
                 found.tasks.push(Origin {
                     chain: seq,
                     task: task.id.to_string(),

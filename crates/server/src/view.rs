@@ -1,6 +1,7 @@
 //! What people and programs are shown of runs and chains: the same by every command and every interface.
 
 use crate::event::{FailedTask, RunSummary};
+use crate::http::schema;
 use catena_model::chain::{ChainState, ProcessChain, RunId, TaskFailure};
 use catena_model::{Name, Resources, Value};
 use catena_schedule::Class;
@@ -21,44 +22,35 @@ pub struct RunView {
     /// A name for people.
     pub name: String,
     /// Where it stands.
-    #[schema(value_type = String, example = "running")]
+    #[schema(value_type = schema::RunState)]
     pub state: RunState,
     /// The file it came from.
     pub workflow: String,
     /// When it was submitted, in milliseconds since 1970.
     pub created: i64,
     /// When it started.
+    #[schema(required)]
     pub started: Option<i64>,
     /// When it ended.
+    #[schema(required)]
     pub ended: Option<i64>,
     /// Why it failed.
+    #[schema(required)]
     pub error: Option<String>,
     /// How many tasks are known.
     pub tasks: i64,
     /// How many of them were skipped.
     pub skipped: i64,
     /// Named results.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Vec<(String, Vec<String>)>>, required)]
     pub results: Option<Value>,
     /// Higher ones come first.
     pub priority: i32,
     /// Whether somebody asked it to wait.
     pub held: bool,
     /// Chains by state.
-    #[schema(value_type = ChainCounts)]
+    #[schema(value_type = schema::Counts)]
     pub chains: Counts,
-}
-
-/// Chains by state.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes what the store counts")]
-pub(crate) struct ChainCounts {
-    registered: u64,
-    running: u64,
-    paused: u64,
-    succeeded: u64,
-    failed: u64,
-    cancelled: u64,
 }
 
 impl RunView {
@@ -95,6 +87,7 @@ pub struct StatusView {
     pub failures: Vec<FailureView>,
     /// Why chains wait, by what they require.
     #[serde(default)]
+    #[schema(required)]
     pub waiting: Vec<WaitingView>,
 }
 
@@ -103,6 +96,7 @@ pub struct StatusView {
 pub struct RunningView {
     /// Its number within the run.
     #[serde(default)]
+    #[schema(required)]
     pub chain: u64,
     /// Its tasks.
     pub tasks: String,
@@ -110,6 +104,7 @@ pub struct RunningView {
     pub since: i64,
     /// Where.
     #[serde(default)]
+    #[schema(required)]
     pub agent: Option<String>,
 }
 
@@ -121,7 +116,7 @@ pub struct FailureView {
     /// The attempt.
     pub attempt: u32,
     /// What went wrong.
-    #[schema(value_type = Object)]
+    #[schema(value_type = schema::TaskFailure)]
     pub failure: TaskFailure,
 }
 
@@ -132,7 +127,7 @@ pub struct WaitingView {
     #[schema(value_type = Vec<String>)]
     pub capabilities: Vec<Name>,
     /// How much of it.
-    #[schema(value_type = Object)]
+    #[schema(value_type = schema::Resources)]
     pub resources: Resources,
     /// How many.
     pub count: u64,
@@ -146,7 +141,7 @@ pub struct ChainView {
     /// Its number within the run.
     pub chain: u64,
     /// Where it stands.
-    #[schema(value_type = String, example = "registered")]
+    #[schema(value_type = schema::ChainState)]
     pub state: ChainState,
     /// How often it was given to an agent.
     pub attempt: u32,
@@ -160,13 +155,17 @@ pub struct ChainView {
     /// Its priority.
     pub priority: i32,
     /// The agent that has or had it.
+    #[schema(required)]
     pub agent: Option<String>,
     /// When it could run for the first time, where that is known.
     #[serde(default)]
+    #[schema(required)]
     pub registered: Option<i64>,
     /// When the last attempt started.
+    #[schema(required)]
     pub started: Option<i64>,
     /// When it ended.
+    #[schema(required)]
     pub ended: Option<i64>,
     /// Its tasks.
     #[schema(value_type = Vec<String>)]
@@ -174,6 +173,7 @@ pub struct ChainView {
     /// What it was at when: ready, queued, stage-in, running, stage-out, and complete, failed or cancelled; as far as
     /// that is known.
     #[serde(default)]
+    #[schema(required)]
     pub history: Vec<MomentView>,
 }
 

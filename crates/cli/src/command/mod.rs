@@ -92,8 +92,9 @@ pub(crate) fn show_problems(loaded: &Loaded) {
     }
 }
 
-pub(crate) fn schema() -> Outcome {
-    let schema = serde_json::to_string_pretty(&catena_model::json_schema()).map_err(|e| e.to_string())?;
+pub(crate) fn schema(http: bool) -> Outcome {
+    let schema = if http { catena_server::openapi() } else { catena_model::json_schema() };
+    let schema = serde_json::to_string_pretty(&schema).map_err(|e| e.to_string())?;
     print(&format!("{schema}\n"));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! One chain: its tasks, what they read and wrote, and what went wrong.
 
 use super::send::{send, send_file};
-use super::{Front, Problem, Shared};
+use super::{Front, Problem, Shared, schema};
 use crate::board::Mishap;
 use crate::supplies::Supplier;
 use crate::view::ChainView;
@@ -48,6 +48,7 @@ pub(super) struct TaskFiles {
     /// What is started, as a user would type it.
     command: String,
     /// How long it took.
+    #[schema(required)]
     millis: Option<f64>,
     /// Its result was there before.
     cached: bool,
@@ -60,7 +61,7 @@ pub(super) struct TaskFiles {
 pub(super) struct ArgumentView {
     /// The parameter of the service.
     id: String,
-    #[schema(value_type = String, example = "input")]
+    #[schema(value_type = schema::Direction)]
     direction: Direction,
     data_type: String,
     /// Paths, or the value itself.

@@ -1,7 +1,7 @@
 //! Who and what there is: agents, machines, instances, services; and how all of it is.
 
 use super::access::Caller;
-use super::{Problem, Shared};
+use super::{Problem, Shared, schema};
 use crate::desk::Answer;
 use crate::view::ChainView;
 use axum::Json;
@@ -15,7 +15,7 @@ use catena_model::{Name, Resources};
 use catena_schedule::Class;
 use catena_store::{AgentRecord, ChainRecord, Counts, Instance, Machine, MachineState, RunState};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write;
 use utoipa::ToSchema;
 
@@ -30,10 +30,10 @@ pub(super) struct AgentView {
     id: Name,
     #[schema(value_type = Vec<String>)]
     capabilities: Vec<Name>,
-    #[schema(value_type = Object)]
+    #[schema(value_type = schema::Resources)]
     resources: Resources,
     /// The instance whose scheduler gives it work.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, required)]
     scheduler: Option<Name>,
     joined: i64,
     /// When it was last heard of.
@@ -52,10 +52,11 @@ pub(super) struct HeldView {
     run: RunId,
     chain: u64,
     attempt: u32,
+    #[schema(required)]
     since: Option<i64>,
     #[schema(value_type = Vec<String>)]
     tasks: Vec<Name>,
-    #[schema(value_type = Object)]
+    #[schema(value_type = schema::Resources)]
     resources: Resources,
 }
 
@@ -138,7 +139,7 @@ pub(super) struct FleetView {
     setups: Vec<SetupView>,
     pools: Vec<PoolView>,
     /// Those that are there or in the making, and those that failed or went lately.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<schema::Machine>)]
     machines: Vec<Machine>,
 }
 
@@ -150,7 +151,7 @@ pub(super) struct SetupView {
     id: Name,
     #[schema(value_type = Vec<String>)]
     provides: Vec<Name>,
-    #[schema(value_type = Object)]
+    #[schema(value_type = schema::Resources)]
     resources: Resources,
     min: u32,
     max: u32,
@@ -169,6 +170,7 @@ pub(super) struct PoolView {
     #[schema(value_type = Vec<String>)]
     capabilities: Vec<Name>,
     min: u32,
+    #[schema(required)]
     max: Option<u32>,
     /// How many there are.
     machines: usize,
@@ -225,32 +227,74 @@ pub(super) async fn fleet(State(front): Shared) -> Result<Json<FleetView>, Probl
     }))
 }
 
-#[utoipa::path(get, path = "/instances", responses((status = 200, description = "Instances that are alive")))]
+#[utoipa::path(get, path = "/instances", responses((status = 200, body = Vec<schema::Instance>)))]
 /// Lists the instances of the cluster
 pub(super) async fn instances(State(front): Shared) -> Result<Json<Vec<Instance>>, Problem> {
     Ok(Json(front.member.store.instances(front.member.now()).await?))
 }
 
-fn show_service(s: &catena_model::Service) -> Value {
-    let parameter = |p: &catena_model::ServiceParameter| json!({"id": p.id, "description": p.description, "type": p.direction, "dataType": p.data_type});
-    json!({
-        "id": s.id, "name": s.name, "description": s.description, "path": s.path, "runtime": s.runtime,
-        "requiredCapabilities": s.required_capabilities,
-        "parameters": s.parameters.iter().map(parameter).collect::<Vec<_>>(),
-    })
+/// A service that every workflow may use.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Service)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServiceView {
+    id: String,
+    name: String,
+    description: String,
+    path: String,
+    runtime: String,
+    #[schema(value_type = Vec<String>)]
+    required_capabilities: Vec<Name>,
+    parameters: Vec<ParameterView>,
 }
 
-#[utoipa::path(get, path = "/services", responses((status = 200, description = "All services")))]
+/// What goes into a service or comes out of it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServiceParameter)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ParameterView {
+    id: String,
+    description: String,
+    #[serde(rename = "type")]
+    #[schema(value_type = schema::Direction)]
+    direction: catena_model::Direction,
+    data_type: String,
+}
+
+impl ServiceView {
+    fn new(s: &catena_model::Service) -> Self {
+        let parameter = |p: &catena_model::ServiceParameter| ParameterView {
+            id: p.id.to_string(),
+            description: p.description.clone(),
+            direction: p.direction,
+            data_type: p.data_type.to_string(),
+        };
+        Self {
+            id: s.id.to_string(),
+            name: s.name.clone(),
+            description: s.description.clone(),
+            path: s.path.to_string(),
+            runtime: s.runtime.to_string(),
+            required_capabilities: s.required_capabilities.clone(),
+            parameters: s.parameters.iter().map(parameter).collect(),
+        }
+    }
+}
+
+#[utoipa::path(get, path = "/services", responses((status = 200, body = Vec<ServiceView>)))]
 /// Lists the services that every workflow may use
-pub(super) async fn services(State(front): Shared) -> Json<Vec<Value>> {
-    Json(front.setup.library.services().map(show_service).collect())
+pub(super) async fn services(State(front): Shared) -> Json<Vec<ServiceView>> {
+    Json(front.setup.library.services().map(ServiceView::new).collect())
 }
 
 #[utoipa::path(get, path = "/services/{id}", params(("id" = String, Path)),
-    responses((status = 200, description = "The service"), (status = 404, body = Problem)))]
+    responses((status = 200, body = ServiceView), (status = 404, body = Problem)))]
 /// Shows a service
-pub(super) async fn service(State(front): Shared, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
-    let found = front.setup.library.service(&id).map(show_service);
+pub(super) async fn service(
+    State(front): Shared,
+    Path(id): Path<String>,
+) -> Result<Json<ServiceView>, Problem> {
+    let found = front.setup.library.service(&id).map(ServiceView::new);
     found.map(Json).ok_or_else(|| Problem::not_found(&format!("service {id}")))
 }
 
@@ -260,6 +304,7 @@ pub(super) struct WhoAmI {
     /// The name of the token.
     name: String,
     /// What it allows.
+    #[schema(value_type = schema::TokenRole)]
     role: &'static str,
     /// Of the server.
     version: &'static str,

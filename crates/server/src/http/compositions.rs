@@ -1,7 +1,7 @@
 //! Compositions: what people edit together, its history, its versions, its locks.
 
 use super::access::Caller;
-use super::{Front, Problem, Shared, TokenRole};
+use super::{Front, Problem, Shared, TokenRole, schema};
 use crate::studio::new_session;
 use axum::Json;
 use axum::body::Bytes;
@@ -75,7 +75,7 @@ impl Front {
     }
 }
 
-#[utoipa::path(get, path = "/compositions", responses((status = 200, description = "All compositions")))]
+#[utoipa::path(get, path = "/compositions", responses((status = 200, body = Vec<schema::CompositionHead>)))]
 /// Lists compositions
 pub(super) async fn list(State(front): Shared) -> Result<Json<Vec<CompositionHead>>, Problem> {
     Ok(Json(front.member.store.compositions().await?))

@@ -11,6 +11,7 @@ mod logs;
 mod pictures;
 mod results;
 mod runs;
+pub(crate) mod schema;
 mod send;
 mod simulate;
 mod why;
@@ -132,10 +133,13 @@ impl From<StoreError> for Problem {
 }
 
 #[derive(OpenApi)]
-#[openapi(info(
-    title = "Catena",
-    description = "Runs scientific workflows. Every request but those for /health, /openapi.json, /docs and the workbench at /ui carries a token: `Authorization: Bearer …`."
-))]
+#[openapi(
+    components(schemas(schema::Mistake)),
+    info(
+        title = "Catena",
+        description = "Runs scientific workflows. Every request but those for /health, /openapi.json, /docs and the workbench at /ui carries a token: `Authorization: Bearer …`."
+    )
+)]
 struct Api;
 
 /// The requests that can be made, and their description.

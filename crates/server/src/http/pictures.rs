@@ -58,6 +58,7 @@ pub(super) struct NodeView {
     /// The program or service.
     service: String,
     /// What it is applied to each element of.
+    #[schema(required)]
     over: Option<String>,
     /// Whether it may be skipped.
     conditional: bool,

@@ -1,6 +1,6 @@
 //! Workflows in virtual time, for those who would rather look.
 
-use super::{Front, Problem, Shared};
+use super::{Front, Problem, Shared, schema};
 use crate::history::History;
 use axum::Json;
 use axum::body::Body;
@@ -122,7 +122,7 @@ pub(super) enum Line {
     /// What is simulated.
     Workload { name: String, tasks: usize },
     /// What came of one simulation.
-    #[schema(value_type = Object)]
+    #[schema(value_type = schema::Figure)]
     Figure(Figure),
     /// Who was busy when.
     Timeline(Timeline),
