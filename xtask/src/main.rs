@@ -1,8 +1,9 @@
-//! Tasks for working on Catena: `cargo xtask test | bench | soak | docs | deny`.
+//! Tasks for working on Catena: `cargo xtask test | bench | soak | web | docs | deny`.
 
 mod bench;
 mod cluster;
 mod htcondor;
+mod web;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ const SERVERS: [(&str, &str); 5] = [
 
 const HELP: &str = "\
 cargo xtask test            install what tests need and run all of them
+cargo xtask test --web      only those of the workbench, in a browser; words after it choose among them
 cargo xtask test --htcondor compare with a real HTCondor in place of it (needs root; docs/dagman.md)
 cargo xtask bench local     measure against xargs, make, ninja and others (docs/benchmarks.md)
 cargo xtask bench cluster   measure a cluster with PostgreSQL and NATS; --quick for a tenth of it
@@ -38,6 +40,8 @@ cargo xtask bench rules     measure how many reactions a second rules make among
 cargo xtask bench compose   measure locks, 2,000 people who edit together, and the death of their instance
 cargo xtask soak space      10,000 small groups of peers in which everything goes wrong; or FIRST SEED and HOW MANY
 cargo xtask soak compose    every state that locks can be in on graphs of five workflows
+cargo xtask web types       write the description of the HTTP interface down for the workbench
+cargo xtask web pictures    take the pictures of the workbench that are in the book, with its tests
 cargo xtask docs            build the book (needs mdbook)
 cargo xtask deny            check licences and sources of dependencies (needs cargo-deny)";
 
@@ -47,10 +51,13 @@ fn main() -> ExitCode {
     let result = match words[..] {
         ["test", "--htcondor"] => htcondor::test(),
         ["test", "--htcondor", "--inside", part] => htcondor::inside(part),
+        ["test", "--web", ref rest @ ..] => web::only(rest),
         ["test", ref rest @ ..] => test(rest),
         ["bench", ref rest @ ..] => bench::bench(rest),
         ["soak", "space", ref rest @ ..] => soak_space(rest),
         ["soak", "compose"] => soak_compose(),
+        ["web", "types"] => web::types(),
+        ["web", "pictures"] => web::pictures(),
         ["docs"] => run(Command::new("mdbook").args(["build", "docs"])),
         ["deny"] => run(Command::new("cargo").args(["deny", "check", "licenses", "bans", "sources"])),
         _ => Err(HELP.to_owned()),
@@ -169,7 +176,12 @@ fn test(filter: &[&str]) -> Result<(), String> {
         run(Command::new("cargo").args(lints))?;
     }
     let features = ["test", "--workspace", "--features", "catena-data/object"];
-    count_tests(Command::new("cargo").args(features).env("CATENA_MOTO", moto()?).args(filter))
+    let moto = moto()?;
+    let mut counts = count_tests(Command::new("cargo").args(features).env("CATENA_MOTO", moto).args(filter))?;
+    if filter.is_empty() {
+        counts.add(web::test(&[])?);
+    }
+    counts.close()
 }
 
 /// A server like S3, for the tests of object storage.
@@ -183,29 +195,49 @@ fn moto() -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Runs tests, shows what they print, and closes with one line for all of them.
-fn count_tests(command: &mut Command) -> Result<(), String> {
+/// How tests went.
+#[derive(Clone, Copy, Default)]
+struct Tests {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+    /// What ran them was not content, whatever was counted.
+    is_broken: bool,
+}
+
+impl Tests {
+    fn add(&mut self, more: Self) {
+        self.passed += more.passed;
+        self.failed += more.failed;
+        self.skipped += more.skipped;
+        self.is_broken |= more.is_broken;
+    }
+
+    /// Closes with one line for all of them.
+    fn close(self) -> Result<(), String> {
+        let Self { passed, failed, skipped, is_broken } = self;
+        println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+        if is_broken || failed > 0 { Err("tests failed".to_owned()) } else { Ok(()) }
+    }
+}
+
+/// Runs tests of Rust and shows what they print.
+fn count_tests(command: &mut Command) -> Result<Tests, String> {
     forget_cargo(command);
     let mut child = command.current_dir(root()).stdout(Stdio::piped()).spawn().map_err(|e| e.to_string())?;
-    let mut counts = [0u64; 3];
+    let mut counts = Tests::default();
     for line in BufReader::new(child.stdout.take().ok_or("no output")?).lines() {
         let line = line.map_err(|e| e.to_string())?;
         println!("{line}");
         let Some(result) = line.trim().strip_prefix("test result: ") else { continue };
         let number = |word: &str| {
             let before = result.split(&format!(" {word}")).next().unwrap_or("");
-            before
-                .rsplit(|c: char| !c.is_ascii_digit())
-                .next()
-                .and_then(|n| n.parse::<u64>().ok())
-                .unwrap_or(0)
+            let last = before.rsplit(|c: char| !c.is_ascii_digit()).next();
+            last.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0)
         };
-        for (count, word) in counts.iter_mut().zip(["passed", "failed", "ignored"]) {
-            *count += number(word);
-        }
+        let (passed, failed, skipped) = (number("passed"), number("failed"), number("ignored"));
+        counts.add(Tests { passed, failed, skipped, is_broken: false });
     }
-    let status = child.wait().map_err(|e| e.to_string())?;
-    let [passed, failed, skipped] = counts;
-    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
-    if status.success() { Ok(()) } else { Err(format!("tests failed: {status}")) }
+    counts.is_broken = !child.wait().map_err(|e| e.to_string())?.success();
+    Ok(counts)
 }

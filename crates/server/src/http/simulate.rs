@@ -193,6 +193,15 @@ fn bad(error: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error)
 }
 
+fn too_large(tasks: usize) -> Result<(), Problem> {
+    if tasks <= MOST_TASKS {
+        return Ok(());
+    }
+    Err(bad(format!(
+        "the workflow has {tasks} tasks, and at most {MOST_TASKS} are simulated here; `catena simulate` takes any"
+    )))
+}
+
 /// Reads a workflow as if it was recorded.
 fn read(file: &Path, text: &str, runtime: Option<f64>) -> Result<Trace, Problem> {
     if let Some(trace) = read_recorded(file, text) {
@@ -229,7 +238,8 @@ impl Front {
     async fn trace(&self, source: Source) -> Result<Trace, Problem> {
         match source {
             Source::Shape { shape, tasks, seed } => {
-                let trace = generate::by_name(&shape, tasks.min(MOST_TASKS), seed).map_err(bad)?;
+                too_large(tasks)?;
+                let trace = generate::by_name(&shape, tasks, seed).map_err(bad)?;
                 Ok(Trace { name: format!("{shape}:{}", trace.jobs.len()), ..trace })
             }
             Source::File { file, text, runtime } => read(&file, &text, runtime),
@@ -268,22 +278,17 @@ pub(super) async fn simulate(State(front): Shared, Json(wanted): Json<Wanted>) -
     if nodes.contains(&0) {
         return Err(bad("a cluster has one node at least"));
     }
-    let clusters: Vec<Cluster> = match &nodes[..] {
-        [] => vec![cluster],
-        nodes => nodes.iter().map(|n| cluster.clone().with_nodes(*n)).collect(),
+    // Clusters that make nodes on demand may have more than were asked for; they are known by what was asked.
+    let clusters: Vec<(u32, Cluster)> = match &nodes[..] {
+        [] => vec![(cluster.nodes(), cluster)],
+        nodes => nodes.iter().map(|n| (*n, cluster.clone().with_nodes(*n))).collect(),
     };
     let trace = front.trace(workflow).await?;
-    if trace.jobs.len() > MOST_TASKS {
-        let error = format!(
-            "the workflow has {} tasks, and at most {MOST_TASKS} are simulated here; `catena simulate` takes any",
-            trace.jobs.len()
-        );
-        return Err(bad(error));
-    }
+    too_large(trace.jobs.len())?;
     let permit = front.simulations.clone().try_acquire_owned().map_err(|_| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "somebody else simulates at the moment; try again")
     })?;
-    let workload = Workload::new(&trace, clusters[0].uniform).map_err(|e| bad(e.to_string()))?;
+    let workload = Workload::new(&trace, clusters[0].1.uniform).map_err(|e| bad(e.to_string()))?;
     let (sender, receiver) = mpsc::channel(4);
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
@@ -301,7 +306,7 @@ pub(super) async fn simulate(State(front): Shared, Json(wanted): Json<Wanted>) -
 /// Simulates, as long as somebody listens.
 fn execute(
     workload: &Workload,
-    clusters: &[Cluster],
+    clusters: &[(u32, Cluster)],
     policies: &[PolicyName],
     seed: u64,
     timeline: Option<u32>,
@@ -310,10 +315,11 @@ fn execute(
     if !tell(Line::Workload { name: workload.name.clone(), tasks: workload.len() }) {
         return;
     }
-    for cluster in clusters {
+    for (nodes, cluster) in clusters {
         for policy in policies {
             let told = match Figure::of(workload, cluster, *policy, seed) {
                 Ok((figure, outcome)) => {
+                    let figure = Figure { nodes: *nodes, ..figure };
                     let shown = timeline.is_none_or(|n| n == figure.nodes);
                     let drawn = shown.then(|| Timeline::new(&figure, workload, cluster, &outcome));
                     tell(Line::Figure(figure)) && drawn.is_none_or(|drawn| tell(Line::Timeline(drawn)))

@@ -8,7 +8,7 @@ use catena_fleet::Fleet;
 use catena_model::Name;
 use catena_model::chain::{ChainState, RunId, TaskFailure};
 use catena_schedule::{AgentInfo, Class, Event, Scheduler};
-use catena_store::{AgentRecord, ChainRecord, Run, RunState};
+use catena_store::{AgentRecord, ChainRecord, Machine, MachineState, Run, RunState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -30,6 +30,7 @@ struct Offers {
     agents: Vec<AgentRecord>,
     scheduler: Scheduler,
     fleet: Fleet,
+    machines: Vec<Machine>,
 }
 
 impl Offers {
@@ -46,8 +47,16 @@ impl Offers {
         let able = self.able(class).len();
         if able > 0 {
             format!("{able} agents can run them and have as much as they can take")
-        } else if self.fleet.setups().iter().any(|s| s.slots(class) > 0) {
-            "no agent can run them yet; machines that can are being made".to_owned()
+        } else if let Some(setup) = self.fleet.setups().iter().find(|s| s.slots(class) > 0) {
+            let of = |m: &&Machine| m.setup == setup.id;
+            let last = self.machines.iter().filter(of).max_by_key(|m| m.changed);
+            match last.filter(|m| m.state == MachineState::Failed).and_then(|m| m.reason.as_ref()) {
+                Some(reason) => format!(
+                    "no agent can run them yet, and machines of setup {} cannot be made: {reason}",
+                    setup.id
+                ),
+                None => "no agent can run them yet; machines that can are being made".to_owned(),
+            }
         } else if self.fleet.setups().is_empty() {
             self.scheduler.why_not(class)
         } else {
@@ -67,7 +76,9 @@ impl Front {
                 resources: a.resources.clone(),
             }));
         }
-        Ok(Offers { agents, scheduler, fleet: Fleet::new(self.setup.setups.clone(), Vec::new(), "") })
+        let machines = self.member.store.machines().await?;
+        let fleet = Fleet::new(self.setup.setups.clone(), Vec::new(), "");
+        Ok(Offers { agents, scheduler, fleet, machines })
     }
 
     /// Why chains wait, of one run or of all.
