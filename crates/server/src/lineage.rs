@@ -176,7 +176,7 @@ impl<'s> Lineage<'s> {
     }
 
     /// The chain that has written a file, or the directory that it is in.
-    fn writer(&self, path: &str) -> Option<u64> {
+    pub(crate) fn writer(&self, path: &str) -> Option<u64> {
         let mut above = Path::new(path).ancestors().filter_map(Path::to_str);
         above.find_map(|p| self.writers.get(&self.key(p)).copied())
     }

@@ -50,7 +50,9 @@ export type InstanceView = Schemas["Instance"];
 export type ServiceView = Schemas["Service"];
 /** `GET /compositions` */
 export type CompositionHead = Schemas["CompositionHead"];
-/** `POST /check` and `POST /runs` refuse with a list of these as `details`. */
+/** `POST /check` */
+export type Checked = Schemas["Checked"];
+/** `POST /runs` refuses with a list of these as `details`. */
 export type Mistake = Schemas["Mistake"];
 
 /** `GET /simulate` */

@@ -39,6 +39,9 @@ pub(super) struct LogQuery {
     /// Go on until the chain has ended.
     #[serde(default)]
     follow: bool,
+    /// Begin with this byte, where a log is followed.
+    #[serde(default)]
+    from: u64,
 }
 
 #[utoipa::path(
@@ -76,7 +79,7 @@ pub(super) async fn log(
                 record.is_none_or(|r| r.state.is_final() || r.attempt > attempt)
             }
         };
-        return Ok(follow(log, is_over));
+        return Ok(follow(log, query.from, is_over));
     }
     whole_or_part(log, &headers).await
 }
@@ -179,11 +182,11 @@ fn read(log: Log, first: u64, end: u64) -> impl stream::Stream<Item = std::io::R
 }
 
 /// A log as it grows, until what writes it is over.
-fn follow<F>(log: Log, is_over: impl Fn() -> F + Send + 'static) -> Response
+fn follow<F>(log: Log, from: u64, is_over: impl Fn() -> F + Send + 'static) -> Response
 where
     F: Future<Output = bool> + Send,
 {
-    let grown = stream::unfold((log, 0, is_over, false), |(log, from, is_over, mut over)| async move {
+    let grown = stream::unfold((log, from, is_over, false), |(log, from, is_over, mut over)| async move {
         loop {
             // Who is away for a moment may come back.
             let (chunk, _) = log.read(from, CHUNK).await.unwrap_or_default();

@@ -165,6 +165,7 @@ fn router() -> (axum::Router<Arc<Front>>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::check))
         .routes(routes!(runs::search))
         .routes(routes!(results::file))
+        .routes(routes!(pictures::result_provenance))
         .routes(routes!(content::storage))
         .routes(routes!(content::missing))
         .routes(routes!(content::put))

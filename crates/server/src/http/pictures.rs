@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use catena_model::Name;
+use catena_model::chain::RunId;
 use catena_model::dagman::load_dag;
 use catena_plan::{Layout, StepGraph, layout};
 use catena_store::{ChainRecord, Run};
@@ -145,5 +146,20 @@ pub(super) async fn provenance(
 ) -> Result<Json<Provenance>, Problem> {
     let record = front.chain(id, chain).await?;
     let lineage = Lineage::read(&*front.member.store, record.key.run).await?;
+    Ok(Json(lineage.provenance(chain).await?))
+}
+
+#[utoipa::path(get, path = "/runs/{id}/results/{result}/{number}/provenance",
+    params(("id" = i64, Path), ("result" = String, Path), ("number" = usize, Path)),
+    responses((status = 200, body = Provenance), (status = 404, body = Problem)))]
+/// Shows where a result of a run comes from: of a named result, the one with this number, counted from 0
+pub(super) async fn result_provenance(
+    State(front): Shared,
+    Path((id, result, number)): Path<(i64, String, usize)>,
+) -> Result<Json<Provenance>, Problem> {
+    let file = front.result_file(id, &result, number).await?;
+    let lineage = Lineage::read(&*front.member.store, RunId(id)).await?;
+    let unknown = || Problem::not_found(&format!("chain of run {id} that has written {}", file.display()));
+    let chain = lineage.writer(&file.to_string_lossy()).ok_or_else(unknown)?;
     Ok(Json(lineage.provenance(chain).await?))
 }

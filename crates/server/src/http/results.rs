@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 impl Front {
     /// Where a file is that is a result of a run. Only results can be had: nothing else has a number.
-    async fn result_file(&self, id: i64, result: &str, number: usize) -> Result<PathBuf, Problem> {
+    pub(super) async fn result_file(&self, id: i64, result: &str, number: usize) -> Result<PathBuf, Problem> {
         let run = self.find(id).await?;
         let results = run.results.as_deref().and_then(|t| serde_json::from_str(t).ok());
         let results: Vec<(String, Vec<String>)> = results.unwrap_or_default();

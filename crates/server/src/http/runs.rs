@@ -1,6 +1,6 @@
 //! Runs and their chains.
 
-use super::{Front, Problem, Shared};
+use super::{Front, Problem, Shared, schema};
 use crate::definition::Definition;
 use crate::memory;
 use crate::search::state_name;
@@ -150,18 +150,24 @@ impl Front {
     }
 }
 
+/// All mistakes, with their places.
+fn listed(loaded: &Loaded) -> Vec<serde_json::Value> {
+    let json =
+        |d: &catena_model::Diagnostic| serde_json::to_value(d.to_json(&loaded.sources)).unwrap_or_default();
+    loaded.diags.iter().map(json).collect()
+}
+
 pub(super) fn mistakes(loaded: &Loaded) -> Option<Problem> {
     if !loaded.diags.has_errors() {
         return None;
     }
     let n = loaded.diags.error_count();
-    let all: Vec<_> = loaded.diags.iter().map(|d| d.to_json(&loaded.sources)).collect();
     let first = loaded.diags.iter().next().map(|d| d.render(&loaded.sources).to_string());
     let mut problem = Problem::new(
         StatusCode::UNPROCESSABLE_ENTITY,
         format!("the workflow has {n} errors; the first is\n{}", first.unwrap_or_default()),
     );
-    problem.details = serde_json::to_value(all).ok();
+    problem.details = Some(listed(loaded).into());
     Some(problem)
 }
 
@@ -276,18 +282,28 @@ pub(super) async fn again(
     Ok((StatusCode::CREATED, Json(Submitted { run: number })))
 }
 
+/// What is wrong with a workflow, if anything is.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Checked {
+    /// Whether it can be run.
+    valid: bool,
+    /// Mistakes, and what is only noticed.
+    #[schema(value_type = Vec<schema::Mistake>)]
+    mistakes: Vec<serde_json::Value>,
+}
+
 #[utoipa::path(
     post, path = "/check", request_body(content = String, content_type = "application/yaml"),
-    responses((status = 200, description = "The workflow can be run"), (status = 422, body = Problem))
+    responses((status = 200, body = Checked), (status = 400, body = Problem))
 )]
-/// Checks a workflow without running it
+/// Says what is wrong with a workflow, without running it
 pub(super) async fn check(
     State(front): Shared,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<serde_json::Value>, Problem> {
+) -> Result<Json<Checked>, Problem> {
     let loaded = front.load(&read(&headers, &body)?);
-    mistakes(&loaded).map_or_else(|| Ok(Json(serde_json::json!({ "valid": true }))), Err)
+    Ok(Json(Checked { valid: !loaded.diags.has_errors(), mistakes: listed(&loaded) }))
 }
 
 #[utoipa::path(get, path = "/runs/{id}", params(("id" = i64, Path)),

@@ -26,7 +26,9 @@ pub(super) fn parse_range(range: &str, size: u64) -> Option<(u64, u64)> {
 
 /// What a request wants of something that has so many bytes: all of it, or a part.
 pub(super) fn wanted(headers: &HeaderMap, size: u64) -> Result<Option<(u64, u64)>, Box<Response>> {
-    let Some(range) = headers.get(header::RANGE).and_then(|h| h.to_str().ok()) else { return Ok(None) };
+    let range = headers.get(header::RANGE).and_then(|h| h.to_str().ok());
+    // Of nothing there are no parts, and all of it is quickly said.
+    let Some(range) = range.filter(|_| size > 0) else { return Ok(None) };
     parse_range(range, size).map(Some).ok_or_else(|| {
         let total = format!("bytes */{size}");
         let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, format!("it has {size} bytes"));

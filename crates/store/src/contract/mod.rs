@@ -42,6 +42,7 @@ pub async fn all(store: &dyn Store) {
     results_wait_until_they_are_used(store).await;
     waiting_chains_are_known_by_class(store).await;
     a_run_can_be_held_reordered_and_deleted(store).await;
+    the_number_of_a_run_is_never_given_out_again(store).await;
     a_run_has_one_controller(store).await;
     an_agent_has_one_scheduler(store).await;
     a_chain_that_loses_too_many_agents_is_given_up(store).await;
@@ -424,6 +425,12 @@ async fn an_agent_has_one_scheduler(store: &dyn Store) {
     assert!(store.agents().await.unwrap().iter().any(|a| a.id == "worker"), "another incarnation stays");
     store.remove_agent(&"worker".into(), 7).await.unwrap();
     assert!(store.agents().await.unwrap().iter().all(|a| a.id != "worker"));
+}
+
+async fn the_number_of_a_run_is_never_given_out_again(store: &dyn Store) {
+    let gone = new_run(store, "gone").await;
+    store.delete_run(gone).await.unwrap();
+    assert!(new_run(store, "next").await > gone, "somebody may still speak of the one that is gone");
 }
 
 async fn a_chain_that_loses_too_many_agents_is_given_up(store: &dyn Store) {

@@ -33,11 +33,12 @@ use std::time::{Duration, Instant};
 /// Marks the file as a Catena store ("cate").
 const APPLICATION_ID: i64 = 0x6361_7465;
 /// Each entry brings a store from one format to the next.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("format1.sql"),
     include_str!("format2.sql"),
     include_str!("format3.sql"),
     include_str!("format4.sql"),
+    include_str!("format5.sql"),
 ];
 /// How long a commit may stay in the operating system's memory only.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -181,11 +182,12 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
 impl Store for SqliteStore {
     async fn create_run(&self, run: &NewRun) -> Result<RunId, StoreError> {
         self.transact(|tx| {
+            let sql = "UPDATE number SET last = last + 1 WHERE name = 'run' RETURNING last";
+            let id = RunId(tx.query_row(sql, [], |row| row.get(0))?);
             tx.execute(
-                "INSERT INTO run (name, source, fingerprint, definition, state, created, priority) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![run.name, run.source, run.fingerprint, run.definition, RunState::Running.code(), run.created, run.priority],
+                "INSERT INTO run (id, name, source, fingerprint, definition, state, created, priority) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                params![id.0, run.name, run.source, run.fingerprint, run.definition, RunState::Running.code(), run.created, run.priority],
             )?;
-            let id = RunId(tx.last_insert_rowid());
             // Nobody may plan the run before its files are known.
             run.files.iter().try_for_each(|file| catalogue::put_file(tx, id, None, file))?;
             Ok(id)
