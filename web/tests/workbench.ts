@@ -1,4 +1,4 @@
-import { test as base, expect, type Browser, type Page } from "@playwright/test";
+import { test as base, expect, type Browser, type Locator, type Page } from "@playwright/test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import AxeBuilder from "@axe-core/playwright";
@@ -27,6 +27,11 @@ export class Window {
   async open(place: string, token = this.server.owner): Promise<void> {
     await this.page.goto(`${this.server.url}/ui${place}#token=${token}`);
     await this.page.getByRole("navigation", { name: "Sections" }).waitFor();
+  }
+
+  /** How something stands: the first place on the page that says it is so. */
+  state(state: string): Locator {
+    return this.page.locator(`[data-state="${state}"]`).first();
   }
 
   /** Nothing that would keep somebody from using the page, and no mistake in the console. */

@@ -148,6 +148,8 @@ struct Row {
     registered: i64,
     started: Option<i64>,
     ended: Option<i64>,
+    /// Its agent has it, but only in advance.
+    is_held: bool,
 }
 
 /// All chains of a run.
@@ -215,6 +217,8 @@ impl Board {
         };
         self.read(store, run.id, first_open..known, false, aging).await?;
         self.read(store, run.id, known..u64::MAX, true, aging).await?;
+        let agents = store.agents().await?;
+        self.tell_held(|agent| agents.iter().find(|a| a.id == *agent).map(|a| a.resources.cpus));
         for attempt in store.failed_attempts(run.id).await? {
             if self.known_mishaps.insert((attempt.key.seq, attempt.attempt)) {
                 self.mishaps.push((Mishap::new(&attempt), self.version));
@@ -268,6 +272,7 @@ impl Board {
             registered: i64::from(record.priority) * (aging.as_millis() as i64) - record.rank,
             started: record.started,
             ended: record.ended,
+            is_held: old.is_some_and(|(row, _)| row.is_held && record.state == ChainState::Running),
         };
         match old {
             Some((known, _)) if known == row => {}
@@ -275,6 +280,28 @@ impl Board {
             // Chains are numbered without gaps; one that follows a gap nevertheless is not shown before the gap is filled.
             None if place == self.rows.len() => self.rows.push((row, version)),
             None => {}
+        }
+    }
+
+    /// Agents are given more than they can execute at once, so that they need not wait. Nobody tells when they begin with
+    /// what they hold in advance; it is taken to be what was given last and does not fit beside the rest.
+    fn tell_held(&mut self, cpus: impl Fn(&Name) -> Option<u64>) {
+        let needs = |class: &Name| Class::from_key(class).map_or(1000, |c| c.resources.cpus);
+        let needs: Vec<u64> = self.classes.items.iter().map(|(class, _)| needs(class)).collect();
+        let mut free: Vec<u64> =
+            self.agents.items.iter().map(|(agent, _)| cpus(agent).unwrap_or(u64::MAX)).collect();
+        let running = self.rows.iter().enumerate().filter(|(_, (row, _))| row.state == ChainState::Running);
+        let mut running: Vec<(Option<i64>, usize)> = running.map(|(i, (row, _))| (row.started, i)).collect();
+        running.sort_unstable();
+        for (_, place) in running {
+            let (row, changed) = &mut self.rows[place];
+            let Some(agent) = row.agent else { continue };
+            let rest = free[agent as usize].checked_sub(needs[row.class as usize]);
+            free[agent as usize] = rest.unwrap_or(0);
+            if row.is_held != rest.is_none() {
+                row.is_held = rest.is_none();
+                *changed = self.version;
+            }
         }
     }
 
@@ -300,7 +327,7 @@ impl Board {
             chains.agent.push(row.agent.map_or(-1, i64::from));
             chains.attempt.push(row.attempt);
             chains.registered.push(time(row.registered));
-            chains.started.push(row.started.map_or(-1, time));
+            chains.started.push(row.started.filter(|_| !row.is_held).map_or(-1, time));
             chains.ended.push(row.ended.filter(|_| row.state.is_final()).map_or(-1, time));
         }
         let capabilities = |key: Name| Class::from_key(&key).map(|c| c.capabilities).unwrap_or_default();
@@ -401,6 +428,23 @@ mod tests {
             payload: format!(r#"{{"id": "c", "executables": [{{"id": "{task}"}}]}}"#).into_bytes(),
             result: Vec::new(),
         }
+    }
+
+    #[test]
+    fn what_an_agent_holds_in_advance_has_not_started() {
+        let mut board = Board::new(&run());
+        board.version = 1;
+        for seq in 0..3 {
+            board.take(&record(seq, ChainState::Running, "cp"), Duration::ZERO);
+        }
+        board.tell_held(|_| Some(2000));
+        assert_eq!(board.since(None, 0).chains.started, [600, 600, -1]);
+        board.version = 2;
+        board.take(&record(0, ChainState::Succeeded, ""), Duration::ZERO);
+        board.take(&record(2, ChainState::Running, ""), Duration::ZERO);
+        board.tell_held(|_| Some(2000));
+        let new = board.since(Some(&board.epoch), 1);
+        assert_eq!((&new.chains.chain[..], &new.chains.started[..]), (&[0, 2][..], &[600, 600][..]));
     }
 
     #[test]

@@ -285,7 +285,7 @@ impl ControllerRole {
         if more || used == RESULTS_PER_TURN || stopped > 0 || (idle && used > 0) {
             self.dirty.insert(id);
         }
-        let is_over = idle && used == 0 && stopped == 0 && !run.held;
+        let is_over = idle && used == 0 && stopped == 0 && (run.cancelled || !run.held);
         let progress = if is_over { None } else { run.progress(counts) };
         if let Some(message) = failure {
             self.tell(&RunEvent::Notice { run: id, message }).await;

@@ -41,8 +41,8 @@ export function Shell({ children }: { children: ReactNode }) {
         <span className={styles.spring} />
         <ThemeChoice />
         {me && (
-          <span className={styles.user} title={`You may do what the role ${me.role} may.`}>
-            {me.name} <span className="soft">{me.role}</span>
+          <span className={styles.user} title={`${me.name}: may do what the role ${me.role} may.`}>
+            {shortName(me.name)} <span className="soft">{me.role}</span>
           </span>
         )}
         {currentToken() && (
@@ -56,6 +56,11 @@ export function Shell({ children }: { children: ReactNode }) {
       </main>
     </div>
   );
+}
+
+/** The owner of a server is known by machine and directory; the machine has to do. */
+function shortName(name: string): string {
+  return name.replace(/:\/.*$/, "");
 }
 
 function ThemeChoice() {

@@ -1,4 +1,4 @@
-import { ReactFlowProvider, useReactFlow } from "@xyflow/react";
+import { ReactFlowProvider, useReactFlow, type ReactFlowInstance } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { get } from "../api/client";
 import { useQuery } from "../api/query";
@@ -6,6 +6,7 @@ import type { CompositionHead, ServiceView } from "../api/types";
 import { LinkButton, Button, Empty, Note, Page } from "../ui/parts";
 import { attempt, complain, dismiss, tell } from "../ui/toasts";
 import { setParameter, usePlace } from "../app/router";
+import type { CanvasEdge, CanvasNode } from "./canvas/build";
 import { Canvas, lookAt } from "./canvas/Canvas";
 import { tidy } from "./canvas/tidy";
 import type { Desk } from "./live/desk";
@@ -13,6 +14,7 @@ import type { Notice, Room, View } from "./live/room";
 import { EMPTY_GRAPH, EMPTY_TASK, servicesOf, taskOfService, placeCopy, placeNew, placeWorkflow, type Spot } from "./model/edit";
 import { describePlace, follow, readTrail, writeTrail, type Step } from "./model/place";
 import type { Change, Composition } from "./model/types";
+import { NODE_WIDTH } from "./model/placement";
 import { plain } from "./model/words";
 import { Palette, type Item } from "./panel/Palette";
 import { SidePanel } from "./panel/SidePanel";
@@ -165,7 +167,7 @@ function Workspace() {
   const { view, trail, frozen, act, select, room } = studio;
   const { composition } = view;
   const workflow = trail.at(-1)!.workflow;
-  const flow = useReactFlow();
+  const flow = useReactFlow<CanvasNode, CanvasEdge>();
   const { query } = usePlace();
   const isYaml = query.get("yaml") === "1";
   const [hasPalette, setPalette] = useState(() => window.innerWidth >= 1000);
@@ -223,16 +225,14 @@ function Workspace() {
   );
 }
 
-/** The middle of what is shown, moved on where a node is already. */
-function centre(flow: ReturnType<typeof useReactFlow>, composition: Composition, workflow: string): Spot {
+/** The middle of what is shown, or the first free place below it. */
+function centre(flow: ReactFlowInstance<CanvasNode, CanvasEdge>, composition: Composition, workflow: string): Spot {
   const box = document.querySelector(`.${styles.canvas}`)?.getBoundingClientRect();
   const at = flow.screenToFlowPosition({ x: (box?.left ?? 0) + (box?.width ?? 0) / 2 - 100, y: (box?.top ?? 0) + (box?.height ?? 0) / 2 - 40 });
   const body = composition.workflows[workflow]?.body;
   const taken = body?.kind === "graph" ? Object.values(body.nodes) : [];
-  while (taken.some((n) => Math.abs(n.x - at.x) < 60 && Math.abs(n.y - at.y) < 60)) {
-    at.x += 40;
-    at.y += 60;
-  }
+  const isTaken = () => taken.some((n) => Math.abs(n.x - at.x) < NODE_WIDTH + 20 && Math.abs(n.y - at.y) < 140);
+  while (isTaken()) at.y += 40;
   return at;
 }
 

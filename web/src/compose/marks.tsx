@@ -20,11 +20,11 @@ export function LockIcon() {
 }
 
 /** Who has locked something, for how long, and how. */
-export function LockBadge({ view, lock, label }: { view: View; lock: Lock; label?: string }) {
+export function LockBadge({ view, lock, label }: { view: View; lock: Lock; label?: string | undefined }) {
   const words = `${lockWords(view, lock)}, since ${ago(lock.at)} (${lock.mode})`;
   return (
     <span className={styles.lockBadge} style={personStyle(lock.user)} title={words} aria-label={words} role="img" data-unit={lock.unit}>
-      <LockIcon /> {lock.session === view.session ? "you" : lock.user}
+      <LockIcon /> <span className={styles.lockWho}>{lock.session === view.session ? "you" : lock.user}</span>
       {label && <span className={styles.lockWhat}>{label}</span>}
     </span>
   );

@@ -1,8 +1,9 @@
-import { lazy, Suspense, type ReactNode } from "react";
+import { lazy, Suspense, useEffect, type ReactNode } from "react";
 import type { StatusView } from "../api/types";
 import { setParameter, usePlace } from "../app/router";
 import { moment } from "../ui/format";
 import { Empty, Page, ProblemNote, Progress, StateBadge, Tabs } from "../ui/parts";
+import { refreshBoard } from "./board";
 import { ChainPanel } from "./ChainPanel";
 import { ChainsTab } from "./ChainsTab";
 import { Elapsed } from "./clock";
@@ -24,6 +25,8 @@ const WorkflowTab = lazy(() => import("./WorkflowTab"));
 /** Everything about one run. */
 export function RunPage({ id, tab }: { id: number; tab: string }) {
   const { status, problem, again } = useStatus(id);
+  // One that was over and goes on is not looked at as often as it should be.
+  useEffect(() => refreshBoard(id), [id, status?.state]);
   if (!status) return <Page title={`Run ${id}`}>{problem ? <ProblemNote problem={problem} /> : <Empty>Loading …</Empty>}</Page>;
   return (
     <Page title={status.name} actions={<RunActions run={status} onChange={again} />}>

@@ -42,7 +42,7 @@ export function StateBadge({ state, held = false }: { state: ChainState | RunSta
   const shown = held && state === "running" ? "paused" : state;
   const colour = `var(--${stateToken(shown)})`;
   return (
-    <span className={styles.badge}>
+    <span className={styles.badge} data-state={shown}>
       <span aria-hidden="true" style={{ color: colour, fontWeight: 700 }}>
         {MARKS[shown]}
       </span>

@@ -39,7 +39,7 @@ const FIT = { padding: 0.08, maxZoom: 1.1 };
 const READABLE = 0.35;
 
 /** Shows all of a graph, or where it begins if all of it would be too small. */
-export function lookAt(flow: Pick<ReactFlowInstance, "fitView" | "getNodes" | "getNodesBounds" | "setViewport">) {
+export function lookAt(flow: ReactFlowInstance<CanvasNode, CanvasEdge>) {
   const box = document.querySelector(".react-flow")?.getBoundingClientRect();
   const all = flow.getNodesBounds(flow.getNodes());
   if (!box || Math.min(box.width / all.width, box.height / all.height) >= READABLE) return void flow.fitView(FIT);
@@ -82,7 +82,7 @@ export function Canvas({ onDropped }: { onDropped: (what: string, at: { x: numbe
 
   const isMeasured = useNodesInitialized();
   useEffect(() => {
-    if (isMeasured) lookAt(flow as unknown as ReactFlowInstance);
+    if (isMeasured) lookAt(flow);
   }, [isMeasured, flow]);
 
   const selected = useMemo(

@@ -30,6 +30,15 @@ export function constructWords(how: Construct): { sign: string; words: string } 
   }
 }
 
+/** What people call the last word of the name of a part. */
+const PARTS = new Map([
+  ["about", "description"],
+  ["interface", "ports"],
+  ["task", "task"],
+  ["construct", "construct"],
+  ["how", "construct"],
+  ["properties", "node"],
+]);
 const MARKS = { task: "▪", graph: "◫", construct: "◇" };
 
 /** A workflow that is used, with its ports. */
@@ -51,7 +60,7 @@ export const UseNode = memo(function UseNode({ data }: NodeProps<Node<UseData, "
       {(shownLocks.length > 0 || others !== null) && (
         <div className={styles.nodeBadges}>
           {shownLocks.map((lock) => (
-            <LockBadge key={`${lock.session}${lock.unit}`} view={view} lock={lock} label={lock.unit.split("/").at(-1)} />
+            <LockBadge key={`${lock.session}${lock.unit}`} view={view} lock={lock} label={PARTS.get(lock.unit.split("/").at(-1)!)} />
           ))}
           {data.locks.length > 2 && <span className={styles.lockBadge}>+{data.locks.length - 2}</span>}
           {others !== null && shownLocks.length === 0 && (

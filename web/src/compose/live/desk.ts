@@ -153,6 +153,7 @@ export class Desk {
       const isOver = this.isOverwritten(unit);
       this.set(unit, isOver ? { status: "conflict", refused: isOver } : { status: "mine" });
       if (next) this.write(unit, next);
+      if (next && !part.hasFocus) await this.save(unit);
     } catch (error) {
       this.next.delete(unit);
       if (error instanceof Refusal) this.set(unit, { status: draft ? "lost" : "refused", refused: error.refused });

@@ -112,7 +112,7 @@ function statusWords(status: string, hasDraft: boolean, isLive: boolean): string
     case "mine":
       return hasDraft ? "not saved yet" : "yours to change";
     case "saving":
-      return isLive ? "saving …" : "will be saved when the connection is back";
+      return isLive ? "saving …" : "saved once reconnected";
     case "waiting":
       return "in line for it";
     default:

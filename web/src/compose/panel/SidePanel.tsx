@@ -28,7 +28,7 @@ export function SidePanel() {
           </button>
         ))}
       </div>
-      <div className={styles.sideBody} role="tabpanel" id="side-panel" aria-labelledby={`tab-${tab}`} tabIndex={-1}>
+      <div className={styles.sideBody} role="tabpanel" id="side-panel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
         {tab === "inspect" && <Inspector />}
         {tab === "history" && <History />}
         {tab === "versions" && <Versions />}
