@@ -41,13 +41,13 @@ export function go(to: string, { replace = false } = {}) {
   changed();
 }
 
-/** Changes one parameter of the place and leaves the rest; `null` removes it. */
-export function setParameter(name: string, value: string | null) {
+/** Changes one parameter of the place and leaves the rest; `null` removes it. One may go back only to what was `left`. */
+export function setParameter(name: string, value: string | null, { left = false } = {}) {
   const query = new URLSearchParams(location.search);
   if (value === null) query.delete(name);
   else query.set(name, value);
   const text = query.toString();
-  history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
+  history[left ? "pushState" : "replaceState"](null, "", location.pathname + (text ? `?${text}` : ""));
   changed();
 }
 

@@ -101,16 +101,16 @@ function frozenBecause(view: View): string | null {
 
 function Editor({ id, room, desk, view }: { id: string; room: Room; desk: Desk; view: View }) {
   const { composition } = view;
-  const [wish, setWish] = useState<Step[]>(() => readTrail(composition, new URLSearchParams(location.search).get("at")));
-  const trail = useMemo(() => follow(composition, wish), [composition, wish]);
+  // The way is in the address, so that one can go back on it, and send it to others.
+  const at = usePlace().query.get("at");
+  const trail = useMemo(() => follow(composition, readTrail(composition, at)), [composition, at]);
   const [selection, select] = useState<Selection>(NOTHING);
   const flaws = useFlaws(id, view.seq);
   const frozen = frozenBecause(view);
 
   const walk = useCallback((to: Step[], then: Selection = NOTHING) => {
-    setWish(to);
     select(then);
-    setParameter("at", writeTrail(to) || null);
+    setParameter("at", writeTrail(to) || null, { left: true });
   }, []);
   const act = useCallback((changes: Change[], note?: string, lock?: string) => perform(room, changes, note, lock), [room]);
   const studio: Studio = useMemo(

@@ -385,14 +385,20 @@ impl Table {
 
     /// A session, and the unit it reads, that came by the path over a parent to its child.
     pub fn passing(&self, parent: Unit, child: Unit) -> Option<(Session, Unit)> {
-        let over = |unit: Unit, e: &Entry| {
+        self.all_passing(parent, child).next()
+    }
+
+    /// All of them.
+    pub fn all_passing(&self, parent: Unit, child: Unit) -> impl Iterator<Item = (Session, Unit)> {
+        let over = move |unit: Unit, e: &Entry| {
             let at = e.above.iter().position(|u| *u == parent);
             let next = at.map(|at| e.above.get(at + 1).copied().unwrap_or(unit));
             !e.mode.is_writing() && next == Some(child)
         };
-        self.sessions
-            .iter()
-            .find_map(|(s, h)| h.entries.iter().find(|(u, e)| over(**u, e)).map(|(u, _)| (*s, *u)))
+        self.sessions.iter().flat_map(move |(session, holdings)| {
+            let entries = holdings.entries.iter().filter(move |(unit, entry)| over(**unit, entry));
+            entries.map(|(unit, _)| (*session, *unit))
+        })
     }
 
     /// Lets what a session has locked for writing at a unit and below be known on the paths there are now.

@@ -132,7 +132,7 @@ impl Room {
             touched.extend(change.whole(&after));
         }
         let borrowed = self.borrow(session, &needs, now)?;
-        let restructured = self.restructure(session, &after, now);
+        let restructured = self.restructure(session, &borrowed, &after, now);
         self.give_back(session, &borrowed);
         restructured?;
         self.composition = after;
@@ -240,7 +240,13 @@ impl Room {
     }
 
     /// Makes the units those of the composition as it is going to be.
-    fn restructure(&mut self, session: Session, after: &Composition, now: Millis) -> Result<()> {
+    fn restructure(
+        &mut self,
+        session: Session,
+        borrowed: &BTreeMap<Unit, Option<Mode>>,
+        after: &Composition,
+        now: Millis,
+    ) -> Result<()> {
         let (old, new) = (parts(&self.composition), parts(after));
         if old == new {
             return Ok(());
@@ -255,7 +261,9 @@ impl Room {
         // Nobody may have come to anything by a way that goes.
         for (parent, child) in old_arcs.difference(&new_arcs) {
             let (Some(p), Some(c)) = (self.atlas.unit(parent), self.atlas.unit(child)) else { continue };
-            if let Some((other, unit)) = self.locks.table().passing(p, c) {
+            // What is read just for this moment is given back before the way goes.
+            let is_brief = |(s, u): &(Session, Unit)| *s == session && borrowed.get(u) == Some(&None);
+            if let Some((other, unit)) = self.locks.table().all_passing(p, c).find(|p| !is_brief(p)) {
                 let mode = self.locks.table().mode(other, unit).unwrap_or(Mode::Is);
                 let conflict = crate::lock::Conflict { session: other, unit, mode };
                 let taken = vec![Obstruction { conflict, is_waiting: false }];
@@ -269,6 +277,11 @@ impl Room {
         for (parent, child) in new_arcs.difference(&old_arcs) {
             if let (Some(p), Some(c)) = (self.atlas.unit(parent), self.atlas.unit(child)) {
                 self.locks.table_mut().join(session, p, c);
+            }
+        }
+        for unit in borrowed.iter().filter(|(_, before)| before.is_none()).map(|(unit, _)| *unit) {
+            if self.locks.table().entry(session, unit) == Some(Mode::S) {
+                self.locks.table_mut().release(session, unit);
             }
         }
         for (parent, child) in old_arcs.difference(&new_arcs) {

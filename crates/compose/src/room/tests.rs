@@ -299,6 +299,35 @@ fn a_node_is_inserted_while_others_work_in_what_it_uses_but_not_while_they_write
 }
 
 #[test]
+fn a_construct_is_put_around_what_a_node_uses_in_one_operation_and_taken_away_again() {
+    let mut scene = Scene::new();
+    let text = serde_json::json!({"body": {"kind": "construct", "of": "sort", "construct": "map"}});
+    let mapped: crate::model::Workflow = serde_json::from_value(text).unwrap();
+    let node =
+        |uses: &str| Node { workflow: uses.into(), label: String::new(), after: Vec::new(), x: 0.0, y: 0.0 };
+    let wrap = || {
+        let link = |id: &str| Change::RemoveLink { workflow: "prepare".into(), id: LinkId::new(id) };
+        vec![
+            Change::AddWorkflow { id: "sorts".into(), workflow: mapped.clone() },
+            link("l2"),
+            link("l3"),
+            Change::RemoveNode { workflow: "prepare".into(), id: NodeId::new("s") },
+            Change::AddNode { workflow: "prepare".into(), id: NodeId::new("s"), node: node("sorts") },
+        ]
+    };
+    // Who has come to it over the node is in the way, also if it is oneself.
+    scene.lock(BOB, "workflows/sort", Mode::S, false).unwrap();
+    assert_eq!(scene.act(ANN, wrap()).unwrap_err().code, Code::Locked);
+    scene.ask(BOB, Ask::Release { units: vec![place("workflows/sort")] }).0.unwrap();
+    let before = scene.room.composition().clone();
+    scene.act(ANN, wrap()).unwrap();
+    assert_ne!(*scene.room.composition(), before);
+    scene.ask(ANN, Ask::Undo { skip: false }).0.unwrap();
+    assert_eq!(*scene.room.composition(), before);
+    assert!(scene.lock(BOB, "workflows/prepare", Mode::X, false).is_ok(), "nothing stays locked");
+}
+
+#[test]
 fn versions_are_named_published_and_come_back() {
     let mut scene = Scene::new();
     scene.act(ANN, vec![run("align", "one")]).unwrap();

@@ -335,7 +335,7 @@ async fn converse(
             },
         }
     }
-    front.studio.disconnect(session).await;
+    front.studio.disconnect(session, inbox).await;
 }
 
 #[utoipa::path(get, path = "/compositions/{id}/check", params(("id" = String, Path), ("version" = Option<String>, Query)),

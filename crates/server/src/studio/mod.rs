@@ -185,8 +185,15 @@ impl Studio {
     }
 
     /// A session is not connected any more.
-    pub(crate) async fn disconnect(self: &Arc<Self>, session: Session) {
-        let Some(connected) = self.state().sessions.remove(&session) else { return };
+    pub(crate) async fn disconnect(self: &Arc<Self>, session: Session, inbox: mpsc::Receiver<Arc<str>>) {
+        drop(inbox);
+        // It may have come back by another connection before this one was found to be over.
+        let is_over = |connected: &Connected| connected.outbox.is_closed();
+        let gone = {
+            let sessions = &mut self.state().sessions;
+            if sessions.get(&session).is_some_and(is_over) { sessions.remove(&session) } else { None }
+        };
+        let Some(connected) = gone else { return };
         let owner = self.state().owners.get(&connected.composition).cloned();
         match owner {
             Some(owner) if owner == self.member.id => {
@@ -349,7 +356,7 @@ impl Studio {
         let said = tokio::time::timeout(PATIENCE, asked).await.ok().flatten();
         let leave = serde_json::to_string(&Request { id: 2, ask: Ask::Leave }).unwrap_or_default();
         self.says(session, leave).await;
-        self.disconnect(session).await;
+        self.disconnect(session, inbox).await;
         Ok(said.unwrap_or_else(|| {
             let message = "nobody has this composition at the moment; try again".to_owned();
             Said::Refused { re: 1, error: Refused { code: Code::Moved, message, ..Refused::default() } }

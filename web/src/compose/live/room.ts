@@ -210,7 +210,8 @@ export class Room {
     const now = this.world.now();
     this.confirmed = state.composition;
     this.isStale = false;
-    this.cursors = new Map(state.people.flatMap((p) => (p.cursor ? [[p.session, p.cursor] as const] : [])));
+    const others = state.people.filter((p) => p.session !== state.session);
+    this.cursors = new Map(others.flatMap((p) => (p.cursor ? [[p.session, p.cursor] as const] : [])));
     this.view = {
       line: "live",
       held: {},
