@@ -51,7 +51,8 @@ fn nobody_without_a_good_token_gets_anywhere() {
             requests += 1;
             assert_eq!(call(&method, &url, None, "{}").0, 401, "{method} {path}");
             assert_eq!(call(&method, &url, Some("nothing"), "{}").0, 401, "{method} {path}");
-            if method != "GET" {
+            // What only answers is for everybody.
+            if method != "GET" && !matches!(path.as_str(), "/check" | "/simulate") {
                 assert_eq!(call(&method, &url, Some(&viewer), "{}").0, 403, "{method} {path}");
             }
             if !path.ends_with("/visit") {
@@ -103,6 +104,28 @@ fn requests_are_answered_and_mistakes_explained() {
     );
     assert!(get("/instances").1.contains("scheduler"));
     assert!(get("/runs/1/events").1.contains("\"event\":\"ended\""));
+    // What pictures are drawn from.
+    let board: Value = serde_json::from_str(&get("/runs/1/board").1).unwrap();
+    assert_eq!((&board["steps"], &board["chains"]["state"]), (&json!(["a"]), &json!([3])));
+    let since =
+        format!("/runs/1/board?epoch={}&after={}", board["epoch"].as_str().unwrap(), board["version"]);
+    let news: Value = serde_json::from_str(&get(&since).1).unwrap();
+    assert_eq!(news["chains"]["chain"], json!([]), "nothing is new");
+    let graph: Value = serde_json::from_str(&get("/runs/1/graph").1).unwrap();
+    assert_eq!(graph["nodes"][0]["name"], "a");
+    let path: Value = serde_json::from_str(&get("/runs/1/critical-path").1).unwrap();
+    assert_eq!(path["links"][0]["tasks"], json!(["a"]));
+    assert!(get("/runs/1/chains/0/why").1.contains("It has succeeded"));
+    assert_eq!(get("/runs/1/chains/0/files/0/0/0").0, 404, "it has no arguments");
+    let (status, text) = call("POST", &url("/check"), Some(&token), "catena: 1\nsteps:\n  a: {rum: x}\n");
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("\"valid\":false") && text.contains("\"line\":3"), "{text}");
+    let again = "catena: 1\nname: first\nsteps:\n  a: {run: \"echo three\"}\n";
+    assert_eq!(call("POST", &url("/runs/1/again"), Some(&token), again), (201, "{\"run\":2}".to_owned()));
+    let over =
+        || (serde_json::from_str::<Value>(&get("/runs/2").1).ok()?["state"] == "succeeded").then_some(());
+    wait_until(Duration::from_secs(20), over).unwrap();
+    assert_eq!(get("/runs/2/chains/0/log").1, "three\n");
     // Mistakes.
     let (status, text) = call("POST", &url("/runs"), Some(&token), "catena: 1\nsteps:\n  a: {rum: x}\n");
     assert_eq!(status, 422, "{text}");
@@ -153,4 +176,65 @@ fn settings_are_checked_before_anything_is_started() {
     assert!(run(&["agent"]).1.contains("set `bus`") || run(&["agent"]).1.contains("needs the `bus`"));
     std::fs::write(dir.path().join("catena.yaml"), "lease: 5s\n").unwrap();
     assert_eq!(run(&["config", "check"]).0, Some(0));
+}
+
+/// Runs a small workflow on a cluster and returns its number.
+fn run_through(cluster: &catena_testbed::Cluster, text: &str) -> i64 {
+    std::fs::write(cluster.path().join("through.yaml"), text).unwrap();
+    let run = crate::helper::submit(cluster, "through.yaml");
+    crate::helper::wait_for_end(cluster, run);
+    run
+}
+
+#[test]
+fn files_of_a_run_are_shown_and_no_others() {
+    let cluster = small(1);
+    let token = cluster.token().unwrap();
+    let secret = cluster.path().join("secret.txt");
+    std::fs::write(&secret, "secret").unwrap();
+    let text = format!(
+        "catena: 1\ninputs: {{key: {0}}}\nsteps:\n  a: {{run: \"echo hello > {{out}}; ln -s {0} {{out}}.link\", out: x.txt}}\n  b: {{run: \"cat {{a.out}} {{key}} > {{out}}\", out: y.txt}}\nresults: {{y: \"{{b.out}}\"}}\n",
+        secret.display()
+    );
+    let run = run_through(&cluster, &text);
+    let get = |path: &str| call("GET", &format!("{}/runs/{run}{path}", cluster.url()), Some(&token), "");
+    let chain: Value = serde_json::from_str(&get("/chains/0").1).unwrap();
+    let tasks = chain["files"].as_array().unwrap();
+    let mut shown = 0;
+    for (t, task) in tasks.iter().enumerate() {
+        for (a, argument) in task["arguments"].as_array().unwrap().iter().enumerate() {
+            let (status, text) = get(&format!("/chains/0/files/{t}/{a}/0"));
+            let is_secret = argument["values"][0] == secret.to_str().unwrap();
+            assert_eq!(argument["files"], !is_secret, "{argument}");
+            assert_eq!(status, if is_secret { 403 } else { 200 }, "{argument}: {text}");
+            shown += u32::from(status == 200);
+        }
+    }
+    assert!(shown >= 2, "{chain:#}");
+    assert_eq!(get("/results/y/0").1, "hello\nsecret");
+    let (status, text) = get("/results/y/0/provenance");
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("echo hello"), "{text}");
+}
+
+#[test]
+fn a_run_that_is_paused_can_be_cancelled() {
+    let cluster = small(0);
+    let token = cluster.token().unwrap();
+    let url = |path: &str| format!("{}{path}", cluster.url());
+    let workflow = "catena: 1\nsteps:\n  a: {run: \"true\"}\n";
+    assert_eq!(call("POST", &url("/runs"), Some(&token), workflow).0, 201);
+    assert_eq!(call("POST", &url("/runs/1/pause"), Some(&token), "").0, 200);
+    assert_eq!(call("POST", &url("/runs/1/cancel"), Some(&token), "").0, 200);
+    let over = || call("GET", &url("/runs/1"), Some(&token), "").1.contains("\"cancelled\"").then_some(());
+    wait_until(Duration::from_secs(20), over).unwrap();
+}
+
+#[test]
+fn the_workbench_knows_the_interface_as_it_is() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/openapi.json");
+    let known = std::fs::read_to_string(file).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_catena")).args(["schema", "--http"]).output().unwrap();
+    let is_same = known == String::from_utf8_lossy(&output.stdout);
+    assert!(is_same, "the interface has changed: `cargo xtask web types` tells the workbench");
 }
