@@ -20,6 +20,8 @@ fn main() {
     let missing = build(&web, &site).err();
     if let Some(reason) = &missing {
         println!("cargo::warning=catena is built without its workbench: {reason}");
+        // What is not there has always changed: the next build tries again.
+        println!("cargo::rerun-if-changed={}", out.join("missing").display());
         let _ = fs::remove_dir_all(&site);
         fs::create_dir_all(&site).expect("the build directory is writable");
         fs::write(site.join("index.html"), instead(reason)).expect("the build directory is writable");

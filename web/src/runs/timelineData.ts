@@ -1,5 +1,5 @@
 import { CHAIN_STATE_CODES, type ChainState, type Mishap } from "../api/types";
-import { MARK, type LanesData } from "../canvas/Lanes";
+import { MARK, type LanesData } from "../canvas/lanesData";
 import { colourOf } from "../ui/colours";
 import { duration } from "../ui/format";
 import type { BoardState } from "./boardState";

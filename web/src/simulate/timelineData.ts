@@ -1,5 +1,5 @@
 import type { SimulatedTimeline } from "../api/types";
-import { MARK, type LanesData } from "../canvas/Lanes";
+import { MARK, type LanesData } from "../canvas/lanesData";
 import { colourOf } from "../ui/colours";
 
 /** Lanes of more nodes are too thin to be compared at a glance. */
