@@ -28,6 +28,8 @@ const NAMED: usize = 50;
 pub(super) struct AgentView {
     #[schema(value_type = String)]
     id: Name,
+    /// Differs with every start.
+    incarnation: u64,
     #[schema(value_type = Vec<String>)]
     capabilities: Vec<Name>,
     #[schema(value_type = schema::Resources)]
@@ -75,6 +77,7 @@ impl AgentView {
         };
         Self {
             id: agent.id.clone(),
+            incarnation: agent.incarnation,
             capabilities: agent.capabilities.clone(),
             resources: agent.resources.clone(),
             scheduler: agent.scheduler.clone(),
