@@ -11,6 +11,19 @@ export class Problem extends Error {
   }
 }
 
+/** Whatever was thrown, as a problem: with its own words, or with others that say more here. */
+export function asProblem(error: unknown, otherwise?: string): Problem {
+  if (error instanceof Problem) return error;
+  return new Problem(0, otherwise ?? (error instanceof Error ? error.message : String(error)));
+}
+
+let refused = () => {};
+
+/** Who is told when the server does not take the token any more, with which it has answered so far. */
+export function whenTokenRefused(act: () => void) {
+  refused = act;
+}
+
 export interface Options {
   method?: string;
   /** Sent as JSON, or as it is if it is a text. */
@@ -21,7 +34,8 @@ export interface Options {
 
 /** Asks the server for something and returns the answer, whatever it contains. Refusals become a `Problem`. */
 export async function ask(path: string, options: Options = {}): Promise<Response> {
-  const { method = "GET", body, headers = {}, signal } = options;
+  const { method = "GET", body, signal } = options;
+  const headers = { ...options.headers };
   const token = currentToken();
   if (token) headers["Authorization"] = `Bearer ${token}`;
   const isText = typeof body === "string";
@@ -37,6 +51,8 @@ export async function ask(path: string, options: Options = {}): Promise<Response
     throw new Problem(0, "The server does not answer.");
   }
   if (response.ok) return response;
+  // Many requests may be on their way when a token expires; it is told once, and not of one that was left before.
+  if (response.status === 401 && token && token === currentToken()) refused();
   const text = await response.text();
   let problem: { error?: string; details?: unknown } = {};
   try {

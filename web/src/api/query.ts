@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import { get, Problem } from "./client";
+import { asProblem, get, type Problem } from "./client";
 
 export interface Query<T> {
   /** What was last heard; kept while it is asked for again. */
@@ -10,17 +10,21 @@ export interface Query<T> {
   again: () => void;
 }
 
+/** An answer, and what was asked for: an answer to another question is none. */
+interface Heard<T> {
+  path: string | null;
+  data?: T | undefined;
+  problem?: Problem | undefined;
+}
+
 /**
  * Asks for something, and again every so many milliseconds while the page is looked at. A `null` path asks for nothing.
  */
 export function useQuery<T>(path: string | null, every?: number): Query<T> {
-  const [data, setData] = useState<T>();
-  const [problem, setProblem] = useState<Problem>();
+  const [heard, setHeard] = useState<Heard<T>>({ path });
   const trigger = useRef<() => void>(() => undefined);
 
   useEffect(() => {
-    setData(undefined);
-    setProblem(undefined);
     if (path === null) return;
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -35,11 +39,12 @@ export function useQuery<T>(path: string | null, every?: number): Query<T> {
       busy = true;
       clearTimeout(timer);
       try {
-        setData(await get<T>(path!, abort.signal));
-        setProblem(undefined);
+        const data = await get<T>(path!, abort.signal);
+        if (abort.signal.aborted) return;
+        setHeard({ path, data });
       } catch (error) {
         if (abort.signal.aborted) return;
-        setProblem(error instanceof Problem ? error : new Problem(0, String(error)));
+        setHeard((before) => ({ path, data: before.path === path ? before.data : undefined, problem: asProblem(error) }));
       }
       busy = false;
       if (wanted) {
@@ -64,5 +69,6 @@ export function useQuery<T>(path: string | null, every?: number): Query<T> {
   }, [path, every]);
 
   const again = useCallback(() => trigger.current(), []);
-  return { data, problem, again };
+  const isAnswer = heard.path === path;
+  return { data: isAnswer ? heard.data : undefined, problem: isAnswer ? heard.problem : undefined, again };
 }

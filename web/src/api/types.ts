@@ -20,7 +20,6 @@ export type RunView = Schemas["RunView"];
 /** `GET /runs/{id}` */
 export type StatusView = Schemas["StatusView"];
 export type FailureView = Schemas["FailureView"];
-export type TaskFailure = Schemas["TaskFailure"];
 /** `GET /waiting` */
 export type WaitingView = Schemas["WaitingView"];
 

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { shortName } from "../ui/format";
 import { Button, classes } from "../ui/parts";
 import { Link, usePlace } from "./router";
 import { currentToken, signOut, useMe } from "./session";
@@ -56,11 +57,6 @@ export function Shell({ children }: { children: ReactNode }) {
       </main>
     </div>
   );
-}
-
-/** The owner of a server is known by machine and directory; the machine has to do. */
-function shortName(name: string): string {
-  return name.replace(/:\/.*$/, "");
 }
 
 function ThemeChoice() {

@@ -1,5 +1,5 @@
 import { useState, type FormEvent } from "react";
-import { Problem } from "../api/client";
+import { asProblem, Problem } from "../api/client";
 import type { WhoAmI } from "../api/types";
 import { Button, ProblemNote } from "../ui/parts";
 import { signedIn } from "./session";
@@ -21,7 +21,7 @@ export function SignIn({ problem }: { problem: Problem | undefined }) {
       if (!response.ok) throw new Problem(response.status, "This token is not for people.");
       signedIn((await response.json()) as WhoAmI, token.trim(), remember);
     } catch (error) {
-      setRefused(error instanceof Problem ? error : new Problem(0, "The server does not answer."));
+      setRefused(asProblem(error, "The server does not answer."));
     }
   }
 

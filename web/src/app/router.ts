@@ -1,4 +1,5 @@
 import { createElement, useSyncExternalStore, type AnchorHTMLAttributes, type MouseEvent } from "react";
+import { Listeners } from "./listeners";
 
 /** Where the workbench lives on its server. */
 const BASE = "/ui";
@@ -9,30 +10,34 @@ export interface Place {
   query: URLSearchParams;
 }
 
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 let current = read();
 
 function read(): Place {
   const path = location.pathname.startsWith(BASE) ? location.pathname.slice(BASE.length) : "";
-  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = path.split("/").filter(Boolean).map(decoded);
   return { parts, query: new URLSearchParams(location.search) };
+}
+
+/** Addresses are also written by hand: what is not encoded well stays as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 function changed() {
   current = read();
-  listeners.forEach((listener) => listener());
+  listeners.tell();
 }
 
 window.addEventListener("popstate", changed);
 
-function subscribe(listener: () => void) {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
 /** Where the user is. */
 export function usePlace(): Place {
-  return useSyncExternalStore(subscribe, () => current);
+  return useSyncExternalStore(listeners.subscribe, () => current);
 }
 
 /** Goes somewhere: `go("/runs/12")`. */
@@ -41,7 +46,7 @@ export function go(to: string, { replace = false } = {}) {
   changed();
 }
 
-/** Changes one parameter of the place and leaves the rest; `null` removes it. One may go back only to what was `left`. */
+/** Changes one parameter of the place and leaves the rest; `null` removes it. Only what was `left` can be gone back to. */
 export function setParameter(name: string, value: string | null, { left = false } = {}) {
   const query = new URLSearchParams(location.search);
   if (value === null) query.delete(name);
@@ -49,11 +54,6 @@ export function setParameter(name: string, value: string | null, { left = false 
   const text = query.toString();
   history[left ? "pushState" : "replaceState"](null, "", location.pathname + (text ? `?${text}` : ""));
   changed();
-}
-
-/** An address that can be opened in another tab. */
-export function address(to: string): string {
-  return BASE + to;
 }
 
 /** A link within the workbench. */
@@ -65,5 +65,5 @@ export function Link({ to, ...rest }: { to: string } & AnchorHTMLAttributes<HTML
     event.preventDefault();
     go(to);
   };
-  return createElement("a", { ...rest, href: address(to), onClick: follow });
+  return createElement("a", { ...rest, href: BASE + to, onClick: follow });
 }

@@ -1,8 +1,6 @@
 import { useSyncExternalStore } from "react";
 import type { WhoAmI } from "../api/types";
-
-/** What a token allows. */
-export type Role = WhoAmI["role"];
+import { Listeners } from "./listeners";
 
 const KEY = "catena.token";
 
@@ -18,11 +16,7 @@ let token = fromAddress() ?? sessionStorage.getItem(KEY) ?? localStorage.getItem
 if (token) sessionStorage.setItem(KEY, token);
 
 let me: WhoAmI | null = null;
-const listeners = new Set<() => void>();
-
-function changed() {
-  listeners.forEach((listener) => listener());
-}
+const listeners = new Listeners();
 
 /** The token requests carry, if there is one. */
 export function currentToken(): string | null {
@@ -31,13 +25,7 @@ export function currentToken(): string | null {
 
 /** Who uses the workbench; `null` before that is known, or if nobody has signed in. */
 export function useMe(): WhoAmI | null {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => me,
-  );
+  return useSyncExternalStore(listeners.subscribe, () => me);
 }
 
 /** Notes who uses the workbench. */
@@ -48,7 +36,7 @@ export function signedIn(who: WhoAmI, as: string | null, remember: boolean) {
     sessionStorage.setItem(KEY, as);
     if (remember) localStorage.setItem(KEY, as);
   }
-  changed();
+  listeners.tell();
 }
 
 /** Forgets the token. */
@@ -57,7 +45,7 @@ export function signOut() {
   token = null;
   sessionStorage.removeItem(KEY);
   localStorage.removeItem(KEY);
-  changed();
+  listeners.tell();
 }
 
 /** Whether a user may do what needs this role. */

@@ -1,11 +1,12 @@
 import { useSyncExternalStore } from "react";
+import { Listeners } from "./listeners";
 
 /** What the user wants; `system` is what the machine says. */
 export type Wish = "system" | "light" | "dark";
 
 const KEY = "catena.theme";
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 
 function wish(): Wish {
   const kept = localStorage.getItem(KEY);
@@ -19,24 +20,19 @@ function actual(): "light" | "dark" {
 
 function apply() {
   document.documentElement.dataset.theme = actual();
-  listeners.forEach((listener) => listener());
+  listeners.tell();
 }
 
 apply();
 dark.addEventListener("change", apply);
 
-function subscribe(listener: () => void) {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
 /** The theme that is shown. Canvases draw anew when it changes. */
 export function useTheme(): "light" | "dark" {
-  return useSyncExternalStore(subscribe, actual);
+  return useSyncExternalStore(listeners.subscribe, actual);
 }
 
 export function useThemeWish(): Wish {
-  return useSyncExternalStore(subscribe, wish);
+  return useSyncExternalStore(listeners.subscribe, wish);
 }
 
 export function setTheme(wanted: Wish) {

@@ -52,6 +52,8 @@ export function Lanes(props: LanesProps) {
   const help = useId();
   const [only, setOnly] = useState<number | null>(null);
   const [own, setOwn] = useState(-1);
+  /** What was chosen, as it was then: bars that go on would be read aloud again and again. */
+  const [said, setSaid] = useState("");
   const [following, setFollowing] = useState(true);
   const [room, setRoom] = useState<number>();
   const selected = props.selected === undefined ? own : (props.selected ?? -1);
@@ -67,6 +69,7 @@ export function Lanes(props: LanesProps) {
       new LanesHands(surface, scene, {
         select(bar) {
           setOwn(bar);
+          setSaid(bar < 0 ? "" : sayBar(latest.current, bar));
           latest.current.onSelect?.(bar < 0 ? null : bar);
         },
         open: (bar) => latest.current.onOpen?.(bar),
@@ -112,7 +115,6 @@ export function Lanes(props: LanesProps) {
     setFollowing(machine.current.scene.view.following);
   };
   const middle = (scene: LanesScene) => (scene.view.span.from + scene.view.span.to) / 2;
-  const isBar = selected >= 0 && selected < data.lane.length;
 
   return (
     <div className={styles.lanes}>
@@ -150,7 +152,7 @@ export function Lanes(props: LanesProps) {
         down makes lanes higher or flatter. Square brackets, or Alt with arrow keys, choose a bar, Enter opens it.
       </p>
       <div className="visually-hidden" role="status" aria-live="polite">
-        {isBar ? sayBar(props, selected) : ""}
+        {said}
       </div>
     </div>
   );

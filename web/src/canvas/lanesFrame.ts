@@ -2,8 +2,8 @@ import type { Point } from "./gestures";
 import type { LanesScene } from "./lanesScene";
 import { LanesView } from "./lanesView";
 
-export const AXIS_HEIGHT = 24;
-export const OVERVIEW_HEIGHT = 40;
+const AXIS_HEIGHT = 24;
+const OVERVIEW_HEIGHT = 40;
 const LOWEST = 200;
 
 /** Where the parts of the picture are. */

@@ -5,10 +5,9 @@ import type { LanesScene } from "./lanesScene";
 import { markAfter, Stamps } from "./marks";
 import { Pixels, pixel, rgb } from "./pixels";
 import { RowRaster } from "./rowRaster";
-import type { Surface } from "./surface";
+import { FONT, type Surface } from "./surface";
 import { timeTicks, type Tick } from "./ticks";
 
-const FONT = "12px system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 /** More signs than this are too many to be read, and to be drawn in time. */
 const MOST_MARKS = 900;
 
@@ -22,6 +21,7 @@ interface Colours {
   accent: string;
   failed: string;
   lost: string;
+  halo: string;
 }
 
 function colours(): Colours {
@@ -35,6 +35,7 @@ function colours(): Colours {
     accent: token("accent"),
     failed: token("state-failed"),
     lost: token("ink"),
+    halo: token("halo"),
   };
 }
 
@@ -53,7 +54,7 @@ export class LanesPainter {
 
   paint(surface: Surface, scene: LanesScene) {
     const { context, width, height } = surface;
-    context.font = FONT;
+    context.font = `12px ${FONT}`;
     context.textBaseline = "middle";
     if (scene.gutter === 0) scene.gutter = gutter(context, scene.data.lanes);
     const frame = frameOf(scene, width, height);
@@ -153,7 +154,7 @@ export class LanesPainter {
       if (view.rowHeight >= 9) {
         each(scene.retried, apart, (i, left, right) => {
           if (right - left < size + 2 || scene.shades.alpha[i]! < 1) return;
-          this.stamps.stamp(context, MARK.retried, left + size / 2 + 1, middle - 0.5, size, ratio, this.colours.paper, "rgb(20 30 45 / 55%)");
+          this.stamps.stamp(context, MARK.retried, left + size / 2 + 1, middle - 0.5, size, ratio, this.colours.paper, this.colours.halo);
         });
       }
       each(scene.bad, apart, (i, left, right) => {

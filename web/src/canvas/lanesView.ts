@@ -205,7 +205,8 @@ function beside(packed: Packed, row: number, time: number, direction: 1 | -1, wi
   }
   const above = firstAbove(packed.start, time, from, to);
   if (direction > 0) {
-    const at = withEqual && above > from && packed.start[above - 1] === time ? above - 1 : above;
+    let at = above;
+    while (withEqual && at > from && packed.start[at - 1] === time) at -= 1;
     return at < to ? at : -1;
   }
   let at = above - 1;

@@ -80,13 +80,10 @@ function stroke(context: CanvasRenderingContext2D, path: Path2D, colour: string,
 /** Signs that are drawn once and copied from then on. */
 export class Stamps {
   private readonly made = new Map<string, HTMLCanvasElement>();
-  private key = "";
 
   stamp(context: CanvasRenderingContext2D, mark: number, x: number, y: number, size: number, ratio: number, ink: string, ground: string) {
-    const look = `${ratio} ${ground} ${ink}`;
-    const name = `${mark} ${size} ${look}`;
-    if (this.made.size > 40 || this.key !== ground) this.made.clear();
-    this.key = ground;
+    const name = `${mark} ${size} ${ratio} ${ground} ${ink}`;
+    if (this.made.size > 40) this.made.clear();
     let stamp = this.made.get(name);
     if (!stamp) {
       stamp = document.createElement("canvas");

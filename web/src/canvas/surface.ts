@@ -1,3 +1,5 @@
+/** What is written on canvases; the style sheet calls it `--font`. */
+export const FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 /** Sharper than this costs time and nobody sees it. */
 const SHARPEST = 2;
 

@@ -1,12 +1,13 @@
-import { useRef, useState, type FormEvent } from "react";
-import { ask, send } from "../api/client";
+import { useState, type FormEvent } from "react";
+import { ask, asProblem, send } from "../api/client";
 import { useQuery } from "../api/query";
 import type { CompositionHead } from "../api/types";
 import { go, Link } from "../app/router";
 import { may, useMe } from "../app/session";
-import { moment } from "../ui/format";
-import { Button, Card, Dialog, Empty, Note, Page, ProblemNote } from "../ui/parts";
-import { attempt, complain, tell } from "../ui/toasts";
+import { FileButton } from "../ui/FileButton";
+import { moment, shortName } from "../ui/format";
+import { Button, Card, Dialog, Empty, Note, Page, ProblemNote, TableBox } from "../ui/parts";
+import { attempt, tell } from "../ui/toasts";
 import { freeName, slug } from "./model/edit";
 import styles from "./compose.module.css";
 
@@ -43,9 +44,10 @@ export default function ComposeList() {
     >
       <ProblemNote problem={problem} />
       <Card>
+        {!data && !problem && <Empty>Loading …</Empty>}
         {data?.length === 0 && <Empty>There is no composition yet.{isEditor ? " Make a new one, or import the YAML file of one." : ""}</Empty>}
         {data && data.length > 0 && (
-          <div className={styles.tableBox}>
+          <TableBox label="Table of compositions">
             <table>
               <thead>
                 <tr>
@@ -73,7 +75,7 @@ export default function ComposeList() {
                     <td>
                       <code>{head.id}</code>
                     </td>
-                    <td>{head.creator}</td>
+                    <td title={head.creator}>{shortName(head.creator)}</td>
                     <td>{moment(head.created)}</td>
                     <td className="number">{head.seq}</td>
                     <td>{head.published ?? <span className="soft">not yet</span>}</td>
@@ -88,7 +90,7 @@ export default function ComposeList() {
                 ))}
               </tbody>
             </table>
-          </div>
+          </TableBox>
         )}
       </Card>
       {isNew && <NewDialog taken={taken} onClose={() => setNew(false)} />}
@@ -130,7 +132,7 @@ function NewDialog({ taken, onClose }: { taken: string[]; onClose: () => void })
       <form className={styles.newForm} onSubmit={(e) => void make(e)}>
         <label className={styles.field}>
           Name
-          <input value={name} maxLength={100} autoFocus required onChange={(e) => setName(e.target.value)} />
+          <input value={name} maxLength={100} required onChange={(e) => setName(e.target.value)} />
         </label>
         <p className="soft">
           It is kept as <code>{id}</code>.
@@ -145,7 +147,6 @@ function NewDialog({ taken, onClose }: { taken: string[]; onClose: () => void })
 
 /** Brings a file to the server. */
 function Import({ taken }: { taken: string[] }) {
-  const input = useRef<HTMLInputElement>(null);
   const [refused, setRefused] = useState<string | null>(null);
   const read = async (file: File) => {
     const text = await file.text();
@@ -159,28 +160,14 @@ function Import({ taken }: { taken: string[] }) {
       tell(`Imported as ${id}.`);
       go(`/compose/${id}`);
     } catch (error) {
-      if (error instanceof Error) setRefused(`${file.name}: ${error.message}`);
-      else complain(error);
+      setRefused(`${file.name}: ${asProblem(error).message}`);
     }
   };
   return (
     <>
-      <input
-        ref={input}
-        type="file"
-        accept=".yaml,.yml,.json"
-        className="visually-hidden"
-        tabIndex={-1}
-        aria-label="File of a composition"
-        onChange={(e) => {
-          const [file] = e.target.files ?? [];
-          if (file) void read(file);
-          e.target.value = "";
-        }}
-      />
-      <Button onClick={() => input.current?.click()} title="The YAML file of a composition. Ordinary workflows are converted first.">
+      <FileButton label="File of a composition" accept=".yaml,.yml,.json" title="The YAML file of a composition. Ordinary workflows are converted first." onFile={read}>
         Import a file
-      </Button>
+      </FileButton>
       {refused && (
         <Dialog title="This cannot be imported" onClose={() => setRefused(null)} buttons={<Button onClick={() => setRefused(null)}>Close</Button>}>
           <Note kind="error">{refused}</Note>

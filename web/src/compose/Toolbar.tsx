@@ -1,31 +1,15 @@
-import { useState } from "react";
-import { attempt, complain, tell } from "../ui/toasts";
-import { count } from "../ui/format";
+import { useState, type ReactNode } from "react";
+import { count, shortName } from "../ui/format";
 import { Button, classes } from "../ui/parts";
-import { Refusal } from "./live/protocol";
-import type { Room } from "./live/room";
+import { attempt } from "../ui/toasts";
 import { nameOf } from "./model/read";
 import { Avatar } from "./marks";
 import { runComposition } from "./run";
-import { useStudio } from "./studio";
+import { turn, useStudio } from "./studio";
 import styles from "./compose.module.css";
 
-/** Takes something back or does it again, and says who is in the way. */
-export async function turn(room: Room, type: "undo" | "redo") {
-  try {
-    await room.turn(type === "undo" ? { type, skip: false } : { type });
-  } catch (error) {
-    const code = error instanceof Refusal ? error.refused.code : null;
-    if (code === "nothing") tell((error as Error).message);
-    else if (code === "stale" && type === "undo") {
-      const skip = () => void attempt(() => room.turn({ type: "undo", skip: true }));
-      tell((error as Error).message, { actions: [{ label: "Skip it and undo what was before", act: skip }] });
-    } else complain(error);
-  }
-}
-
 /** Where the user is, who else is there, and what can be done with the composition. */
-export function Toolbar({ children }: { children: React.ReactNode }) {
+export function Toolbar({ children }: { children: ReactNode }) {
   const { id, view, room, trail, walk, frozen } = useStudio();
   const { composition } = view;
   const [isBusy, setBusy] = useState(false);
@@ -48,7 +32,9 @@ export function Toolbar({ children }: { children: React.ReactNode }) {
                 </span>
               )}
               {isLast ? (
-                <h1 className={styles.crumbHere} aria-current="page">{name}</h1>
+                <h1 className={styles.crumbHere} aria-current="page">
+                  {name}
+                </h1>
               ) : (
                 <button type="button" className={styles.crumb} onClick={() => walk(trail.slice(0, i + 1))}>
                   {name}
@@ -101,7 +87,7 @@ function People() {
   return (
     <span className={styles.people} role="group" aria-label="People here">
       {[...byUser].map(([user, windows]) => (
-        <Avatar key={user} user={user} isMe={user === me} title={`${user}${user === me ? " (you)" : ""}${windows > 1 ? `, in ${windows} windows` : ""}`} />
+        <Avatar key={user} user={user} isMe={user === me} title={`${shortName(user)}${user === me ? " (you)" : ""}${windows > 1 ? `, in ${windows} windows` : ""}`} />
       ))}
     </span>
   );

@@ -1,6 +1,6 @@
 import type { CSSProperties } from "react";
 import { colourOfName } from "../ui/colours";
-import { ago } from "../ui/format";
+import { ago, shortName } from "../ui/format";
 import type { Lock, View } from "./live/room";
 import { lockWords } from "./studio";
 import styles from "./compose.module.css";
@@ -24,7 +24,7 @@ export function LockBadge({ view, lock, label }: { view: View; lock: Lock; label
   const words = `${lockWords(view, lock)}, since ${ago(lock.at)} (${lock.mode})`;
   return (
     <span className={styles.lockBadge} style={personStyle(lock.user)} title={words} aria-label={words} role="img" data-unit={lock.unit}>
-      <LockIcon /> <span className={styles.lockWho}>{lock.session === view.session ? "you" : lock.user}</span>
+      <LockIcon /> <span className={styles.lockWho}>{lock.session === view.session ? "you" : shortName(lock.user)}</span>
       {label && <span className={styles.lockWhat}>{label}</span>}
     </span>
   );

@@ -1,5 +1,6 @@
 import { createContext, useContext, useMemo, useSyncExternalStore } from "react";
-import { complain, tell } from "../ui/toasts";
+import { shortName } from "../ui/format";
+import { attempt, complain, tell } from "../ui/toasts";
 import type { Desk, Part } from "./live/desk";
 import { Refusal } from "./live/protocol";
 import type { Lock, Room, View } from "./live/room";
@@ -54,7 +55,7 @@ export function usePart(unit: string): Part {
   return useSyncExternalStore(desk.subscribe, () => desk.part(unit));
 }
 
-/** Who else has locked a part or something within it. */
+/** Who else has locked a part. */
 export function useOthersLocks(unit: string): Lock[] {
   const { view } = useStudio();
   return useMemo(() => view.locks.filter((l) => l.unit === unit && l.session !== view.session), [view.locks, view.session, unit]);
@@ -63,7 +64,7 @@ export function useOthersLocks(unit: string): Lock[] {
 /** What a lock means, in words. */
 export function lockWords(view: View, lock: Lock): string {
   const doing = lock.mode === "S" || lock.mode === "IS" ? "reads" : "edits";
-  const who = lock.session === view.session ? "You" : lock.user;
+  const who = lock.session === view.session ? "You" : shortName(lock.user);
   return `${who} ${who === "You" ? doing.replace(/s$/, "") : doing} ${describePlace(view.composition, lock.unit)}`;
 }
 
@@ -82,12 +83,26 @@ export async function perform(room: Room, changes: Change[], note?: string, lock
       const ask = () => void room.ask({ type: "hand-over", unit: blocker.unit }).catch(complain);
       const actions = [
         { label: "Try again", act: () => void perform(room, changes, note, lock) },
-        { label: `Ask ${blocker.user} to hand over`, act: ask },
+        { label: `Ask ${shortName(blocker.user)} to hand over`, act: ask },
       ];
       tell((error as Error).message, { kind: "error", actions });
     }
     return false;
   } finally {
     if (lock !== undefined && !isOurs) room.release(lock);
+  }
+}
+
+/** Takes something back or does it again, and says who is in the way. */
+export async function turn(room: Room, type: "undo" | "redo") {
+  try {
+    await room.turn(type === "undo" ? { type, skip: false } : { type });
+  } catch (error) {
+    const code = error instanceof Refusal ? error.refused.code : null;
+    if (code === "nothing") tell((error as Error).message);
+    else if (code === "stale" && type === "undo") {
+      const skip = () => void attempt(() => room.turn({ type: "undo", skip: true }));
+      tell((error as Error).message, { actions: [{ label: "Skip it and undo what was before", act: skip }] });
+    } else complain(error);
   }
 }

@@ -1,4 +1,5 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
+import { keepInTab } from "../app/tabStorage";
 import { Desk, type Drawer } from "./live/desk";
 import { Room, type Notice, type View } from "./live/room";
 import { browserWorld, tabMemory } from "./live/window";
@@ -55,8 +56,7 @@ function drawer(id: string): Drawer {
       }
     },
     keep(drafts) {
-      if (Object.keys(drafts).length > 0) sessionStorage.setItem(key, JSON.stringify(drafts));
-      else sessionStorage.removeItem(key);
+      keepInTab(key, Object.keys(drafts).length > 0 ? JSON.stringify(drafts) : null);
     },
   };
 }

@@ -1,8 +1,8 @@
 import { Link } from "../app/router";
-import { ago, count, moment } from "../ui/format";
+import { ago, count, lasting, moment } from "../ui/format";
 import { Button, Chips, classes } from "../ui/parts";
 import { Bar } from "./Bar";
-import { isSilent, lasting, resourceWords, type AgentChain, type LoadedAgent } from "./load";
+import { isSilent, resourceWords, type AgentChain, type LoadedAgent } from "./load";
 import { Warn } from "./Warn";
 import styles from "./fleet.module.css";
 

@@ -1,8 +1,8 @@
 import { useMemo, useState } from "react";
 import { send } from "../api/client";
 import { may, useMe } from "../app/session";
-import { count } from "../ui/format";
-import { Button, Card, classes, Dialog, Empty } from "../ui/parts";
+import { count, number } from "../ui/format";
+import { Button, Card, classes, Dialog, Empty, TableBox } from "../ui/parts";
 import { attempt, tell } from "../ui/toasts";
 import { pick, type Kind, type Order, type SortKey } from "./agentList";
 import { AgentRow } from "./AgentRow";
@@ -35,7 +35,7 @@ export function AgentsCard({ agents, now }: { agents: LoadedAgent[]; now: number
   );
 
   return (
-    <Card title={`Agents (${agents.length.toLocaleString("en")})`} actions={filter} className={styles.tableCard}>
+    <Card title={`Agents (${number(agents.length)})`} actions={filter} className={styles.tableCard}>
       {agents.length === 0 ? (
         <Empty>
           <p>There is no agent, so nothing can be executed.</p>
@@ -51,7 +51,7 @@ export function AgentsCard({ agents, now }: { agents: LoadedAgent[]; now: number
       ) : picked.length === 0 ? (
         <Empty>No agent is like that.</Empty>
       ) : (
-        <div className={styles.scroll} tabIndex={0} role="region" aria-label="Table of agents">
+        <TableBox label="Table of agents">
           <table className={styles.agents}>
             <thead>
               <tr>
@@ -73,7 +73,7 @@ export function AgentsCard({ agents, now }: { agents: LoadedAgent[]; now: number
               ))}
             </tbody>
           </table>
-        </div>
+        </TableBox>
       )}
       {picked.length > rows && (
         <p>

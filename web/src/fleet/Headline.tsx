@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { capitalised, number } from "../ui/format";
 import { classes } from "../ui/parts";
 import type { Totals, Use } from "./load";
 import { Warn } from "./Warn";
@@ -28,11 +29,10 @@ export function Headline({ totals }: { totals: Totals }) {
 }
 
 function UseFigure({ use }: { use: Use }) {
-  const title = use.name.charAt(0).toUpperCase() + use.name.slice(1);
   const part = use.of ? use.used / use.of : null;
   const note = use.of === null || part === null ? "no limit" : `of ${use.say(use.of)} · ${Math.round(part * 100)} %`;
   return (
-    <Figure name={`${title} busy`} note={note} bar={part}>
+    <Figure name={`${capitalised(use.name)} busy`} note={note} bar={part}>
       {use.say(use.used)}
     </Figure>
   );
@@ -52,5 +52,3 @@ function Figure({ name, note, warn = false, bar = null, children }: { name: stri
     </div>
   );
 }
-
-const number = (n: number) => n.toLocaleString("en");

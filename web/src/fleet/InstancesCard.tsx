@@ -1,6 +1,6 @@
 import type { InstanceView } from "../api/types";
 import { ago, moment } from "../ui/format";
-import { Card, Chips, Empty } from "../ui/parts";
+import { Card, Chips, Empty, TableBox } from "../ui/parts";
 import { Warn } from "./Warn";
 import styles from "./fleet.module.css";
 
@@ -23,7 +23,7 @@ export function InstancesCard({ instances, now }: { instances: InstanceView[]; n
       {instances.length === 0 ? (
         <Empty>No instance is known to be alive.</Empty>
       ) : (
-        <div className={styles.scroll} tabIndex={0} role="region" aria-label="Table of instances">
+        <TableBox label="Table of instances">
           <table>
             <thead>
               <tr>
@@ -49,7 +49,7 @@ export function InstancesCard({ instances, now }: { instances: InstanceView[]; n
               ))}
             </tbody>
           </table>
-        </div>
+        </TableBox>
       )}
     </Card>
   );

@@ -1,8 +1,7 @@
 import { useState } from "react";
 import type { FleetView } from "../api/types";
-import { ago, count, moment } from "../ui/format";
-import { Button, Card, classes, Empty } from "../ui/parts";
-import { lasting } from "./load";
+import { ago, count, lasting, moment, number } from "../ui/format";
+import { Button, Card, classes, Empty, TableBox } from "../ui/parts";
 import { Words } from "../ui/Words";
 import styles from "./fleet.module.css";
 
@@ -26,11 +25,11 @@ export function MachinesCard({ machines, now }: { machines: Machine[]; now: numb
   const sorted = [...machines].sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state) || b.changed - a.changed);
   const shown = all ? sorted : sorted.slice(0, SHOWN);
   return (
-    <Card title={`Machines (${machines.length.toLocaleString("en")})`} className={styles.tableCard}>
+    <Card title={`Machines (${number(machines.length)})`} className={styles.tableCard}>
       {machines.length === 0 ? (
         <Empty>No machine was made on demand yet.</Empty>
       ) : (
-        <div className={styles.scroll} tabIndex={0} role="region" aria-label="Table of machines">
+        <TableBox label="Table of machines">
           <table>
             <thead>
               <tr>
@@ -46,7 +45,7 @@ export function MachinesCard({ machines, now }: { machines: Machine[]; now: numb
               ))}
             </tbody>
           </table>
-        </div>
+        </TableBox>
       )}
       {sorted.length > SHOWN && (
         <p>

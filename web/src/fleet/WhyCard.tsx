@@ -2,6 +2,7 @@ import { useEffect, useState, type FormEvent } from "react";
 import { useQuery } from "../api/query";
 import type { Why } from "../api/types";
 import { Link, setParameter, usePlace } from "../app/router";
+import { wholeNumber } from "../ui/format";
 import { Button, Card, ProblemNote } from "../ui/parts";
 import { Words } from "../ui/Words";
 import styles from "./fleet.module.css";
@@ -9,7 +10,7 @@ import styles from "./fleet.module.css";
 /** Why a single chain waits, in words. The question is in the address, so that others can ask it too. */
 export function WhyCard() {
   const { query } = usePlace();
-  const asked = { run: whole(query.get("run")), chain: whole(query.get("chain")) };
+  const asked = { run: wholeNumber(query.get("run")), chain: wholeNumber(query.get("chain")) };
   const isAsked = asked.run !== null && asked.chain !== null;
   const [run, setRun] = useState(query.get("run") ?? "");
   const [chain, setChain] = useState(query.get("chain") ?? "");
@@ -75,8 +76,4 @@ export function WhyCard() {
       </div>
     </Card>
   );
-}
-
-function whole(text: string | null): number | null {
-  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }

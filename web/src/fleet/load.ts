@@ -1,8 +1,8 @@
 import type { AgentView, FleetView, Resources, WaitingView } from "../api/types";
-import { bytes, duration } from "../ui/format";
+import { bytes } from "../ui/format";
 
 /** An agent that was not heard of for so long is worth a look: it speaks every few seconds. */
-export const SILENT_AFTER = 20_000;
+const SILENT_AFTER = 20_000;
 
 /** More than any machine has: the server says so for what nobody limits. */
 const UNLIMITED = 2 ** 60;
@@ -133,10 +133,4 @@ export function totals(agents: LoadedAgent[], waiting: WaitingView[], fleet: Fle
 
 export function isSilent(agent: AgentView, now: number): boolean {
   return now - agent.seen > SILENT_AFTER;
-}
-
-/** How long something has lasted. Nobody wants to see hundredths of what goes on. */
-export function lasting(millis: number): string {
-  const whole = Math.max(0, Math.floor(millis / 1000));
-  return whole < 60 ? `${whole} s` : duration(whole * 1000);
 }

@@ -3,10 +3,10 @@ import { CHAIN_STATE_CODES } from "../api/types";
 import { stateToken } from "../ui/colours";
 import { duration } from "../ui/format";
 import { classes, Empty } from "../ui/parts";
+import { useRowsInSight } from "../ui/rowsInSight";
+import { SIGNS } from "../ui/states";
 import { took } from "./boardChains";
 import type { BoardView } from "./board";
-import { useWindow } from "./boardWindow";
-import { SIGNS } from "./graphWords";
 import styles from "./board.module.css";
 
 const ROW = 30;
@@ -19,14 +19,13 @@ export function BoardChainList({ view, rows, label, onOpen }: {
   label: string;
   onOpen: (chain: number) => void;
 }) {
-  const { element, first, last, onScroll, reveal } = useWindow<HTMLDivElement>(rows.length, ROW);
+  const { element, first, last, page, onScroll, reveal } = useRowsInSight<HTMLDivElement>(rows.length, ROW);
   const [current, setCurrent] = useState(0);
   const id = useId();
   const board = view.state;
   if (!board || rows.length === 0) return <Empty>There are none.</Empty>;
   const { chains } = board;
   const active = Math.min(current, rows.length - 1);
-  const page = Math.max(last - first - 16, 1);
 
   const key = (event: KeyboardEvent) => {
     const moves: Record<string, number> = {

@@ -2,9 +2,10 @@ import { useQuery } from "../api/query";
 import type { ChainView, Mishap, Why } from "../api/types";
 import { duration, moment } from "../ui/format";
 import { Chips, StateBadge } from "../ui/parts";
+import { Words } from "../ui/Words";
 import { Code } from "./Code";
-import { Elapsed } from "./clock";
-import { hasChainEnded } from "./states";
+import { Elapsed } from "./Elapsed";
+import { hasChainEnded } from "../ui/states";
 import styles from "./runs.module.css";
 
 /** How a chain stands, why, what became of its attempts, and what it executes. */
@@ -15,7 +16,9 @@ export function ChainAbout({ run, chain }: { run: number; chain: ChainView }) {
       {why && why.reasons.length > 0 && (
         <section aria-label="Why">
           {why.reasons.map((reason, i) => (
-            <p key={i}>{reason}</p>
+            <p key={i}>
+              <Words text={reason} />
+            </p>
           ))}
         </section>
       )}

@@ -1,6 +1,7 @@
 import type { ChainState } from "../api/types";
 import { count } from "../ui/format";
-import { Button, CHAIN_STATES } from "../ui/parts";
+import { Button } from "../ui/parts";
+import { CHAIN_STATES } from "../ui/states";
 import type { Chains } from "./useChains";
 import styles from "./runs.module.css";
 

@@ -2,7 +2,7 @@ import { useId } from "react";
 import type { ChainState } from "../api/types";
 import { Empty } from "../ui/parts";
 import { LogView } from "./logs/LogView";
-import { hasChainEnded } from "./states";
+import { hasChainEnded } from "../ui/states";
 import styles from "./runs.module.css";
 
 /** Which log of a chain: the task counted from 0, the attempt (the newest if none is named), and the stream. */

@@ -5,7 +5,7 @@ import { Button, Empty, ProblemNote, StateBadge } from "../ui/parts";
 import { ChainAbout } from "./ChainAbout";
 import { ChainLog, type LogChoice } from "./ChainLog";
 import { ChainFiles } from "./files/ChainFiles";
-import { PanelTabs } from "./PanelTabs";
+import { PanelTabs } from "../ui/PanelTabs";
 import { Provenance } from "./Provenance";
 import styles from "./runs.module.css";
 

@@ -1,16 +1,17 @@
-import { Link, usePlace } from "../app/router";
+import { Link } from "../app/router";
 import { moment } from "../ui/format";
 import { Chips, Empty, ProblemNote, StateBadge } from "../ui/parts";
 import { ChainFilters, ChainPages } from "./ChainFilters";
-import { Elapsed } from "./clock";
-import { hasChainEnded } from "./states";
+import { useChosenChain } from "./chosenChain";
+import { Elapsed } from "./Elapsed";
+import { hasChainEnded } from "../ui/states";
 import { useChains, type ChainRow } from "./useChains";
 import styles from "./runs.module.css";
 
 /** The chains of a run, in a table. */
 export function ChainsTab({ run }: { run: number }) {
   const chains = useChains(run);
-  const chosen = usePlace().query.get("chain");
+  const chosen = useChosenChain();
   return (
     <div className={styles.stack}>
       <ChainFilters chains={chains} />
@@ -34,7 +35,7 @@ export function ChainsTab({ run }: { run: number }) {
             </thead>
             <tbody>
               {chains.rows.map((row) => (
-                <Row key={row.chain} run={run} row={row} isChosen={String(row.chain) === chosen} />
+                <Row key={row.chain} run={run} row={row} isChosen={row.chain === chosen} />
               ))}
             </tbody>
           </table>

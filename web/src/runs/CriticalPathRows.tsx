@@ -2,7 +2,7 @@ import { useMemo } from "react";
 import type { CriticalPath } from "../api/types";
 import { duration } from "../ui/format";
 import { classes, Dot } from "../ui/parts";
-import { useWindow } from "./boardWindow";
+import { useRowsInSight } from "../ui/rowsInSight";
 import { coloursOf, percent, shares } from "./criticalPathWords";
 import boardStyles from "./board.module.css";
 import styles from "./criticalPath.module.css";
@@ -12,7 +12,7 @@ const ROW = 36;
 /** The chains of the path, first to last. Only those in sight are made. */
 export function CriticalPathRows({ path, chosen, onOpen }: { path: CriticalPath; chosen: number | null; onOpen: (chain: number) => void }) {
   const { links, total } = path;
-  const { element, first, last, onScroll } = useWindow<HTMLDivElement>(links.length, ROW);
+  const { element, first, last, onScroll } = useRowsInSight<HTMLDivElement>(links.length, ROW);
   const colourOf = useMemo(() => coloursOf(shares(path)), [path]);
   const longest = links.reduce((most, link) => Math.max(most, link.waited + link.ended - link.started), 1);
   return (

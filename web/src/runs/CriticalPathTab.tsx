@@ -1,15 +1,15 @@
 import { Fragment, useMemo, type ReactNode } from "react";
 import { useQuery } from "../api/query";
 import type { CriticalPath } from "../api/types";
-import { setParameter, usePlace } from "../app/router";
 import { count, duration } from "../ui/format";
-import { Card, Dot, Empty, ProblemNote } from "../ui/parts";
+import { Card, classes, Dot, Empty, ProblemNote } from "../ui/parts";
 import { useBoard } from "./board";
 import { ChainPanel } from "./ChainPanel";
+import { chooseChain, useChosenChain } from "./chosenChain";
 import { CriticalPathRows } from "./CriticalPathRows";
 import { advice, coloursOf, percent, pieces, shares, type PathShares } from "./criticalPathWords";
-import styles from "./criticalPath.module.css";
 import boardStyles from "./board.module.css";
+import styles from "./criticalPath.module.css";
 
 /** So many steps have an entry of their own in the legend. */
 const NAMED = 8;
@@ -19,19 +19,18 @@ export function CriticalPathTab({ run }: { run: number }) {
   const { state } = useBoard(run);
   const live = state !== null && !state.over;
   const { data, problem } = useQuery<CriticalPath>(`/runs/${run}/critical-path`, live ? 5000 : undefined);
-  const { query } = usePlace();
-  const chain = query.has("chain") ? Number(query.get("chain")) : null;
+  const chain = useChosenChain();
   if (!data) return problem ? <ProblemNote problem={problem} /> : <Empty>Loading …</Empty>;
   if (data.links.length === 0) return <Empty>Nothing has been executed yet.</Empty>;
   return (
     <div className={boardStyles.tab}>
       <ProblemNote problem={problem} />
       <div className={boardStyles.split}>
-        <div className={`${boardStyles.picture} ${boardStyles.tab}`}>
-          <Summary path={data} live={live} onOpen={(which) => setParameter("chain", String(which))} />
-          <CriticalPathRows path={data} chosen={chain} onOpen={(which) => setParameter("chain", String(which))} />
+        <div className={classes(boardStyles.picture, boardStyles.tab)}>
+          <Summary path={data} live={live} onOpen={chooseChain} />
+          <CriticalPathRows path={data} chosen={chain} onOpen={chooseChain} />
         </div>
-        {chain !== null && <ChainPanel run={run} chain={chain} onClose={() => setParameter("chain", null)} />}
+        {chain !== null && <ChainPanel run={run} chain={chain} onClose={() => chooseChain(null)} />}
       </div>
     </div>
   );
@@ -44,7 +43,7 @@ function Summary({ path, live, onOpen }: { path: CriticalPath; live: boolean; on
   return (
     <Card title={`${duration(path.total)} ${live ? "so far" : "from the beginning to the end"}`}>
       <p className={styles.words}>
-        <Words spent={spent} total={path.total} />
+        <SpentWords spent={spent} total={path.total} />
       </p>
       <Bar path={path} spent={spent} onOpen={onOpen} />
       <ul className={styles.legend} aria-label="What the time was spent on">
@@ -70,7 +69,7 @@ function Summary({ path, live, onOpen }: { path: CriticalPath; live: boolean; on
 }
 
 /** What took the most comes first. */
-function Words({ spent, total }: { spent: PathShares; total: number }) {
+function SpentWords({ spent, total }: { spent: PathShares; total: number }) {
   const parts: { millis: number; words: ReactNode }[] = spent.steps
     .slice(0, 1)
     .map(({ name, millis }) => ({ millis, words: <>in <em>{name}</em></> }));

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef } from "react";
+import { useEffect, useId, useMemo, useRef } from "react";
 import { useTheme } from "../app/theme";
 import { listen } from "../canvas/gestures";
 import { Plane } from "../canvas/plane";
@@ -6,7 +6,7 @@ import { Surface } from "../canvas/surface";
 import { Tooltip } from "../canvas/tooltip";
 import canvasStyles from "../canvas/canvas.module.css";
 import { count } from "../ui/format";
-import { Button } from "../ui/parts";
+import { Button, classes } from "../ui/parts";
 import type { BoardView } from "./board";
 import { GraphHands } from "./graphHands";
 import type { GraphModel, GraphPath } from "./graphModel";
@@ -97,6 +97,9 @@ export function GraphPicture(props: GraphPictureProps) {
     machine.current.surface.invalidate();
   }, [model, sought]);
 
+  // How a step stood when it was chosen: while it goes on, every change would be read aloud.
+  const said = useMemo(() => (selected < 0 ? "" : sayStep(model, selected, view.state, steps[selected]!)), [model, selected, view.state, steps]);
+
   const turn = (change: (plane: Plane) => void) => {
     if (!machine.current) return;
     change(machine.current.scene.plane);
@@ -104,7 +107,7 @@ export function GraphPicture(props: GraphPictureProps) {
   };
 
   return (
-    <div className={`${canvasStyles.frame} ${styles.graph}`}>
+    <div className={classes(canvasStyles.frame, styles.graph)}>
       <canvas
         ref={canvas}
         className={canvasStyles.canvas}
@@ -130,7 +133,7 @@ export function GraphPicture(props: GraphPictureProps) {
         shows everything, Home and End go to the first and the last step.
       </p>
       <div className="visually-hidden" role="status" aria-live="polite">
-        {selected >= 0 ? sayStep(model, selected, view.state, steps[selected]!) : ""}
+        {said}
       </div>
     </div>
   );

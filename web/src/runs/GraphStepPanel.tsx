@@ -1,13 +1,14 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { ChainState } from "../api/types";
 import { Link } from "../app/router";
-import { count, duration } from "../ui/format";
-import { Button, CHAIN_STATES, Progress, StateBadge } from "../ui/parts";
+import { count, duration, number } from "../ui/format";
+import { Button, Progress, StateBadge } from "../ui/parts";
+import { CHAIN_STATES } from "../ui/states";
 import type { BoardView } from "./board";
 import { summary } from "./boardChains";
 import { BoardChainList } from "./BoardChainList";
 import type { GraphModel } from "./graphModel";
-import { listed, number, waitsFor } from "./graphWords";
+import { listed, waitsFor } from "./graphWords";
 import styles from "./board.module.css";
 
 /** A step: how it stands, how long it takes, and all of its chains. */

@@ -6,6 +6,7 @@ import { count } from "../ui/format";
 import { Button, classes, Empty, ProblemNote } from "../ui/parts";
 import { useBoard } from "./board";
 import { ChainPanel } from "./ChainPanel";
+import { chooseChain, useChosenChain } from "./chosenChain";
 import { GraphModel, graphPath } from "./graphModel";
 import { GraphPicture } from "./GraphPicture";
 import { GraphStepPanel } from "./GraphStepPanel";
@@ -39,7 +40,7 @@ function Graph({ run, model }: { run: number; model: GraphModel }) {
   // Steps become known one after the other, so their number says whether there are new ones.
   const steps = useMemo(() => model.stepsIn(view.state), [model, view.state, view.state?.steps.length]);
   const shownPath = useMemo(() => (critical && path.data ? graphPath(model, path.data.links) : null), [critical, path.data, model]);
-  const chain = query.has("chain") ? Number(query.get("chain")) : null;
+  const chain = useChosenChain();
   const opened = model.find(query.get("step") ?? "");
   /** A node can be selected without being open. */
   const [selected, setSelected] = useState(opened);
@@ -49,7 +50,7 @@ function Graph({ run, model }: { run: number; model: GraphModel }) {
 
   const open = (node: number) => {
     setSelected(node);
-    setParameter("chain", null);
+    chooseChain(null);
     setParameter("step", model.view.nodes[node]!.name);
   };
   const enter = (node: number) => {
@@ -64,11 +65,11 @@ function Graph({ run, model }: { run: number; model: GraphModel }) {
     else close();
   };
   const close = () => {
-    setParameter("chain", null);
+    chooseChain(null);
     setParameter("step", null);
   };
   const closeChain = () => {
-    setParameter("chain", null);
+    chooseChain(null);
     setEntered({ node: opened });
   };
   const seek = (node: number) => {
@@ -122,7 +123,7 @@ function Graph({ run, model }: { run: number; model: GraphModel }) {
             // It stays as it is for those who come back from a chain.
             hidden={chain !== null}
             entered={entered?.node === opened ? entered : null}
-            onChain={(which) => setParameter("chain", String(which))}
+            onChain={chooseChain}
             onClose={close}
           />
         )}
@@ -176,7 +177,7 @@ function Finder({ model, text, onText, onFind }: { model: GraphModel; text: stri
         ))}
       </datalist>
       <span className="soft" role="status">
-        {text.trim() === "" ? "" : found.length === 0 ? "not found" : `${count(found.length, "step")}`}
+        {text.trim() === "" ? "" : found.length === 0 ? "not found" : count(found.length, "step")}
       </span>
     </label>
   );

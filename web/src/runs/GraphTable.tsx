@@ -1,11 +1,13 @@
 import { useMemo, useState } from "react";
 import { CHAIN_STATE_CODES } from "../api/types";
 import { stateToken } from "../ui/colours";
-import { CHAIN_STATES, classes } from "../ui/parts";
+import { capitalised, number } from "../ui/format";
+import { classes } from "../ui/parts";
+import { useRowsInSight } from "../ui/rowsInSight";
+import { CHAIN_STATES } from "../ui/states";
 import type { BoardView } from "./board";
-import { useWindow } from "./boardWindow";
 import { standing, type GraphModel } from "./graphModel";
-import { number, SIGNS } from "./graphWords";
+import { signOf } from "./graphWords";
 import styles from "./board.module.css";
 
 const ROW = 36;
@@ -32,7 +34,7 @@ export function GraphTable({ model, view, steps, selected, part, onOpen }: {
     const failures = (i: number) => (view.state && steps[i]! >= 0 ? view.state.countOf(steps[i]!, failed) : 0);
     return failedFirst ? all.sort((a, b) => failures(b) - failures(a)) : all;
   }, [model, view, steps, part, failedFirst]);
-  const { element, first, last, onScroll } = useWindow<HTMLDivElement>(nodes.length, ROW);
+  const { element, first, last, onScroll } = useRowsInSight<HTMLDivElement>(nodes.length, ROW);
 
   return (
     <div ref={element} className={styles.table} onScroll={onScroll} tabIndex={0} role="region" aria-label="Steps as a table">
@@ -46,15 +48,15 @@ export function GraphTable({ model, view, steps, selected, part, onOpen }: {
               <th key={state} scope="col" className="number" aria-sort={state === "failed" && failedFirst ? "descending" : undefined}>
                 {state === "failed" ? (
                   <button type="button" className={styles.sort} onClick={() => setFailedFirst(!failedFirst)}>
-                    failed {failedFirst ? "▾" : "▿"}
+                    Failed <span aria-hidden="true">{failedFirst ? "▾" : "▿"}</span>
                   </button>
                 ) : (
-                  state
+                  capitalised(state)
                 )}
               </th>
             ))}
             <th scope="col" className="number">
-              chains
+              Chains
             </th>
           </tr>
         </thead>
@@ -68,7 +70,7 @@ export function GraphTable({ model, view, steps, selected, part, onOpen }: {
               <tr key={i} aria-rowindex={first + n + 2} className={classes(styles.tableRow, i === selected && styles.chosenRow)}>
                 <td>
                   <span className={styles.mark} style={is === "none" ? undefined : { color: `var(--${stateToken(is)})` }} aria-hidden="true">
-                    {SIGNS[is]}
+                    {signOf(is)}
                   </span>{" "}
                   <button type="button" className={styles.link} onClick={() => onOpen(i)}>
                     {node.name}

@@ -1,6 +1,7 @@
 import { useQuery } from "../api/query";
 import type { ChainView } from "../api/types";
 import { go, Link, usePlace } from "../app/router";
+import { wholeNumber } from "../ui/format";
 import { Empty, ProblemNote, StateBadge } from "../ui/parts";
 import { ChainFilters, ChainPages } from "./ChainFilters";
 import { ChainLog, type LogChoice } from "./ChainLog";
@@ -11,11 +12,10 @@ import styles from "./runs.module.css";
 export function LogsTab({ run }: { run: number }) {
   const chains = useChains(run);
   const { query } = usePlace();
-  const asked = query.get("log");
-  const chain = asked !== null && /^\d+$/.test(asked) ? Number(asked) : (chains.rows?.[0]?.chain ?? null);
+  const chain = wholeNumber(query.get("log")) ?? chains.rows?.[0]?.chain ?? null;
   const choice: LogChoice = {
-    task: Math.max(0, Math.trunc(Number(query.get("task"))) || 0),
-    attempt: Math.trunc(Number(query.get("attempt"))) || null,
+    task: wholeNumber(query.get("task")) ?? 0,
+    attempt: wholeNumber(query.get("attempt")) || null,
     stream: query.get("stream") === "err" ? "err" : "out",
   };
 

@@ -1,10 +1,10 @@
 import { useMemo, useState } from "react";
 import { useQuery } from "../api/query";
 import type { Provenance as Told } from "../api/types";
-import { count, duration, moment } from "../ui/format";
+import { count, duration, moment, number } from "../ui/format";
 import { Button, Empty, Note, ProblemNote } from "../ui/parts";
+import { save } from "../ui/save";
 import { Code } from "./Code";
-import { save } from "./files/download";
 import { originTree, type Origin, type OriginNode } from "./originTree";
 import styles from "./runs.module.css";
 
@@ -24,7 +24,7 @@ export function Provenance({ of, file, name }: { of: string; file?: string; name
       <div className={styles.actions}>
         <span className="soft">What it was made from, the last task first</span>
         <span className={styles.spring} />
-        <Button onClick={() => save(new Blob([JSON.stringify(data, null, 2)]), `provenance-${name}.json`)}>Download as JSON</Button>
+        <Button onClick={() => save([JSON.stringify(data, null, 2)], `provenance-${name}.json`)}>Download as JSON</Button>
       </div>
       {data.truncated && <Note kind="warn">There is more behind this than is shown.</Note>}
       <Level nodes={tree} depth={0} />
@@ -95,7 +95,7 @@ function Paths({ title, paths }: { title: string; paths: string[] }) {
       {paths.slice(0, AT_FIRST).map((path, i) => (
         <code key={i}>{path}</code>
       ))}
-      {paths.length > AT_FIRST && <span className="soft">and {(paths.length - AT_FIRST).toLocaleString("en")} more</span>}
+      {paths.length > AT_FIRST && <span className="soft">and {number(paths.length - AT_FIRST)} more</span>}
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { Button, Card, Empty } from "../ui/parts";
 import { fileName } from "./files/download";
 import { FileItem } from "./files/FileItem";
 import { Provenance } from "./Provenance";
-import { isOver } from "./states";
+import { isOver } from "../ui/states";
 import styles from "./runs.module.css";
 
 /** So many results show their first file at once. */

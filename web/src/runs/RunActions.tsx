@@ -5,7 +5,7 @@ import { go } from "../app/router";
 import { may, useMe } from "../app/session";
 import { Button, Dialog, LinkButton } from "../ui/parts";
 import { attempt, tell } from "../ui/toasts";
-import { isOver } from "./states";
+import { isOver } from "../ui/states";
 import styles from "./runs.module.css";
 
 type Question = "cancel" | "delete" | "priority";
@@ -112,9 +112,7 @@ interface ConfirmProps {
 function Confirm({ title, text, yes, no, onYes, onNo }: ConfirmProps) {
   const buttons = (
     <>
-      <Button autoFocus onClick={onNo}>
-        {no}
-      </Button>
+      <Button onClick={onNo}>{no}</Button>
       <Button look="danger" onClick={onYes}>
         {yes}
       </Button>
@@ -140,7 +138,7 @@ function PriorityDialog({ priority, onSet, onClose }: { priority: number; onSet:
       <form onSubmit={submit} className={styles.dialogForm}>
         <p className={styles.dialogText}>Chains of runs with a higher priority come first. Waiting counts as well, so nothing waits for ever.</p>
         <label>
-          Priority <input type="number" step={1} value={typed} onChange={(e) => setTyped(e.target.value)} autoFocus />
+          Priority <input type="number" step={1} value={typed} onChange={(e) => setTyped(e.target.value)} />
         </label>
         <div className={styles.dialogButtons}>
           <Button onClick={onClose}>Leave it</Button>

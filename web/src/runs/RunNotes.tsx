@@ -2,8 +2,9 @@ import type { StatusView, WaitingView } from "../api/types";
 import { Link } from "../app/router";
 import { count } from "../ui/format";
 import { Note } from "../ui/parts";
+import { Words } from "../ui/Words";
 import { plainText } from "./logs/ansi";
-import { isOver } from "./states";
+import { isOver } from "../ui/states";
 import styles from "./runs.module.css";
 
 /** More reasons than these are not shown. */
@@ -29,12 +30,12 @@ function FailureNote({ run, tab }: { run: StatusView; tab: string }) {
     <section className={styles.failed} aria-label="What went wrong">
       <strong>{failed > 0 ? `${count(failed, "chain")} failed` : "The run failed"}</strong>
       {first && (
-        <div className={styles.failedMessage}>
+        <div>
           <code>{first.task}</code>: {first.message}
           {first.tail.length > 0 && <pre className={styles.failedTail}>{plainText(first.tail.at(-1)!)}</pre>}
         </div>
       )}
-      {!first && run.error && <div className={styles.failedMessage}>{run.error}</div>}
+      {!first && run.error && <div>{run.error}</div>}
       {run.failures.length > 0 && tab !== "failures" && <Link to={`/runs/${run.run}/failures`}>Show what failed, and why</Link>}
     </section>
   );
@@ -42,12 +43,12 @@ function FailureNote({ run, tab }: { run: StatusView; tab: string }) {
 
 function WaitingNote({ waiting }: { waiting: WaitingView[] }) {
   return (
-    <Note>
+    <Note quiet>
       <ul className={styles.plainList}>
         {waiting.slice(0, REASONS).map((w, i) => (
           <li key={i}>
             {count(w.count, "chain waits", "chains wait")}
-            {w.capabilities.length > 0 && ` for {${w.capabilities.join(", ")}}`}: {w.reason}
+            {w.capabilities.length > 0 && ` for {${w.capabilities.join(", ")}}`}: <Words text={w.reason} />
           </li>
         ))}
       </ul>

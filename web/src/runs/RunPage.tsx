@@ -1,18 +1,18 @@
 import { lazy, Suspense, useEffect, type ReactNode } from "react";
 import type { StatusView } from "../api/types";
-import { setParameter, usePlace } from "../app/router";
 import { moment } from "../ui/format";
 import { Empty, Page, ProblemNote, Progress, StateBadge, Tabs } from "../ui/parts";
 import { refreshBoard } from "./board";
 import { ChainPanel } from "./ChainPanel";
 import { ChainsTab } from "./ChainsTab";
-import { Elapsed } from "./clock";
+import { chooseChain, useChosenChain } from "./chosenChain";
+import { Elapsed } from "./Elapsed";
 import { FailuresTab } from "./FailuresTab";
 import { LogsTab } from "./LogsTab";
 import { ResultsTab } from "./ResultsTab";
 import { RunActions } from "./RunActions";
 import { RunNotes } from "./RunNotes";
-import { isOver, progressWords } from "./states";
+import { isOver, progressWords } from "../ui/states";
 import { useStatus } from "./useStatus";
 import styles from "./runs.module.css";
 
@@ -132,12 +132,11 @@ function OwnTab({ run, tab, onChange }: ContentProps) {
 
 /** A part of the page, and beside it the chain that was chosen, if one was. */
 function Beside({ run, children }: { run: number; children: ReactNode }) {
-  const chosen = usePlace().query.get("chain");
-  const chain = chosen !== null && /^\d+$/.test(chosen) ? Number(chosen) : null;
+  const chain = useChosenChain();
   return (
     <div className={styles.beside}>
       <div className={styles.besideMain}>{children}</div>
-      {chain !== null && <ChainPanel run={run} chain={chain} onClose={() => setParameter("chain", null)} />}
+      {chain !== null && <ChainPanel run={run} chain={chain} onClose={() => chooseChain(null)} />}
     </div>
   );
 }

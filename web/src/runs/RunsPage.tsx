@@ -3,10 +3,10 @@ import { useQuery } from "../api/query";
 import type { RunState, RunView } from "../api/types";
 import { Link, setParameter, usePlace } from "../app/router";
 import { may, useMe } from "../app/session";
-import { ago, moment } from "../ui/format";
+import { ago, moment, wholeNumber } from "../ui/format";
 import { Button, Empty, LinkButton, Page, ProblemNote, Progress, StateBadge } from "../ui/parts";
-import { Elapsed } from "./clock";
-import { isOver, progressWords, RUN_STATES } from "./states";
+import { Elapsed } from "./Elapsed";
+import { isOver, progressWords, RUN_STATES, stateWords } from "../ui/states";
 import { useEvents } from "./useEvents";
 import styles from "./runs.module.css";
 
@@ -23,7 +23,7 @@ export function RunsPage() {
   const me = useMe();
   const words = query.get("q") ?? "";
   const state = RUN_STATES.find((s) => s === query.get("state")) ?? null;
-  const page = Math.max(0, Math.trunc(Number(query.get("page"))) || 0);
+  const page = wholeNumber(query.get("page")) ?? 0;
   const { data, problem, again } = useQuery<RunView[]>(addressOf(words, state, page), EVERY);
   useEvents("/events", again);
   const runs = state ? data?.filter((r) => r.state === state) : data;
@@ -48,7 +48,7 @@ export function RunsPage() {
             <option value="">any</option>
             {RUN_STATES.map((s) => (
               <option key={s} value={s}>
-                {s.replace("-", " ")}
+                {stateWords(s)}
               </option>
             ))}
           </select>

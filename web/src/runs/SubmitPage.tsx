@@ -1,9 +1,10 @@
-import { useRef, useState, type ChangeEvent } from "react";
+import { useState } from "react";
 import { ask, Problem } from "../api/client";
 import type { Mistake } from "../api/types";
 import { go } from "../app/router";
 import { may, useMe } from "../app/session";
-import { count } from "../ui/format";
+import { FileButton } from "../ui/FileButton";
+import { count, wholeNumber } from "../ui/format";
 import { Button, Empty, LinkButton, Note, Page, ProblemNote } from "../ui/parts";
 import { complain, tell } from "../ui/toasts";
 import YamlEditor from "../ui/YamlEditor";
@@ -18,7 +19,7 @@ const LARGEST = 8 << 20;
 
 /** Submits a workflow: a new one, or that of another run after changes. */
 export default function SubmitPage({ again }: { again: string | null }) {
-  const run = again !== null && /^\d+$/.test(again) ? Number(again) : null;
+  const run = wholeNumber(again);
   const { text, problem } = useWorkflow(run);
   const me = useMe();
   const title = run === null ? "Submit a workflow" : `Edit run ${run} and run it again`;
@@ -134,26 +135,13 @@ function Mistakes({ mistakes, onGo }: { mistakes: Mistake[]; onGo: (mistake: Mis
 }
 
 function Upload({ onText }: { onText: (text: string) => void }) {
-  const input = useRef<HTMLInputElement>(null);
-  async function chosen(event: ChangeEvent<HTMLInputElement>) {
-    const file = event.target.files?.[0];
-    event.target.value = "";
-    if (!file) return;
-    if (file.size > LARGEST) complain(new Error(`${file.name} is too large to be edited here; use catena submit.`));
-    else onText(await file.text());
+  async function read(file: File) {
+    if (file.size > LARGEST) throw new Error(`${file.name} is too large to be edited here; use catena submit.`);
+    onText(await file.text());
   }
   return (
-    <>
-      <input
-        ref={input}
-        type="file"
-        accept=".yaml,.yml,.json"
-        className="visually-hidden"
-        aria-label="Workflow file"
-        tabIndex={-1}
-        onChange={(e) => void chosen(e)}
-      />
-      <Button onClick={() => input.current?.click()}>Open a file …</Button>
-    </>
+    <FileButton label="Workflow file" accept=".yaml,.yml,.json" onFile={read}>
+      Open a file …
+    </FileButton>
   );
 }

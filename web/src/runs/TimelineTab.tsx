@@ -7,11 +7,13 @@ import { Lanes } from "../canvas/Lanes";
 import { token } from "../ui/colours";
 import { count } from "../ui/format";
 import { Button, classes, Empty, ProblemNote } from "../ui/parts";
+import { save } from "../ui/save";
 import { useBoard } from "./board";
 import type { BoardState } from "./boardState";
 import { ChainPanel } from "./ChainPanel";
-import { className, mishapOf, rowOf, sayBar, timeline, type Timeline, type TimelineFilter } from "./timelineData";
-import { saveAs, trace } from "./timelineTrace";
+import { chooseChain, useChosenChain } from "./chosenChain";
+import { mishapOf, rowOf, sayBar, setName, timeline, type Timeline, type TimelineFilter } from "./timelineData";
+import { trace } from "./timelineTrace";
 import styles from "./board.module.css";
 
 /** A picture that changes is computed anew so often, in milliseconds; one of many bars less often, because it takes longer. */
@@ -26,7 +28,7 @@ export function TimelineTab({ run }: { run: number }) {
   const { query } = usePlace();
   const theme = useTheme();
   const step = query.get("step") ?? "";
-  const chain = query.has("chain") ? Number(query.get("chain")) : null;
+  const chain = useChosenChain();
   const [set, setSet] = useState<number | null>(null);
   const [wanted, setWanted] = useState<TimelineFilter["state"]>(null);
   const [critical, setCritical] = useState(false);
@@ -41,7 +43,7 @@ export function TimelineTab({ run }: { run: number }) {
     // The colours are those of the theme, and time goes on; the board itself changes in place.
     const colours = { none: token("state-registered"), failed: token("state-failed"), lost: token("state-cancelled") };
     const now = view.now();
-    return { ...timeline(view.state, now, { step, class: set, state: wanted }, colours), until: live ? now : undefined };
+    return { ...timeline(view.state, now, { step, set, state: wanted }, colours), until: live ? now : undefined };
   }, [live ? beat : view, view.state, step, set, wanted, theme]);
   const highlight = useMemo(() => {
     if (!critical || !path.data || !picture || !state) return undefined;
@@ -55,7 +57,7 @@ export function TimelineTab({ run }: { run: number }) {
   const select = (bar: number | null) => {
     setChoice(bar === null ? null : { chain: chainOf(bar), attempt: mishapOf(state, picture.source[bar]!)?.attempt ?? null });
     // What is open beside the picture follows the selection.
-    if (chain !== null) setParameter("chain", bar === null ? null : String(chainOf(bar)));
+    if (chain !== null) chooseChain(bar === null ? null : chainOf(bar));
   };
   const total = picture.data.lane.length;
   const filtered = step !== "" || set !== null || wanted !== null;
@@ -73,7 +75,7 @@ export function TimelineTab({ run }: { run: number }) {
           <select value={set ?? ""} onChange={(e) => setSet(e.target.value === "" ? null : Number(e.target.value))}>
             <option value="">any</option>
             <option value="-1">none required</option>
-            {state.classes.map((each, i) => each.length > 0 && <option key={i} value={i}>{className(each)}</option>)}
+            {state.classes.map((each, i) => each.length > 0 && <option key={i} value={i}>{setName(each)}</option>)}
           </select>
         </label>
         <label>
@@ -91,7 +93,7 @@ export function TimelineTab({ run }: { run: number }) {
         <span className="soft">
           {count(total, "execution")} on {count(picture.data.lanes.length, "agent")}
         </span>
-        <Button disabled={total === 0} title="For Perfetto and other viewers of traces" onClick={() => saveAs(`run-${run}-trace.json`, trace(state, picture))}>
+        <Button disabled={total === 0} title="For Perfetto and other viewers of traces" onClick={() => save(trace(state, picture), `run-${run}-trace.json`)}>
           Export trace
         </Button>
       </div>
@@ -106,14 +108,14 @@ export function TimelineTab({ run }: { run: number }) {
               describe={(bar) => sayBar(state, picture, bar)}
               selected={selected}
               onSelect={select}
-              onOpen={(bar) => setParameter("chain", String(chainOf(bar)))}
+              onOpen={(bar) => chooseChain(chainOf(bar))}
               highlight={highlight}
               until={picture.until}
               live={live}
             />
           )}
         </div>
-        {chain !== null && <ChainPanel run={run} chain={chain} onClose={() => setParameter("chain", null)} />}
+        {chain !== null && <ChainPanel run={run} chain={chain} onClose={() => chooseChain(null)} />}
       </div>
     </div>
   );

@@ -1,8 +1,9 @@
 import type { StatusView } from "../api/types";
 import { may, useMe } from "../app/session";
 import { Button, Empty, LinkButton, ProblemNote } from "../ui/parts";
+import { save } from "../ui/save";
 import YamlEditor from "../ui/YamlEditor";
-import { fileName, save } from "./files/download";
+import { fileName } from "./files/download";
 import { useWorkflow } from "./useWorkflow";
 import styles from "./runs.module.css";
 
@@ -17,7 +18,7 @@ export default function WorkflowTab({ run }: { run: StatusView }) {
       <div className={styles.actions}>
         <span className="soft">{run.workflow}</span>
         <span className={styles.spring} />
-        <Button onClick={() => save(new Blob([text]), fileName(run.workflow))}>Download</Button>
+        <Button onClick={() => save([text], fileName(run.workflow))}>Download</Button>
         {may(me, "editor") && (
           <LinkButton to={`/submit?again=${run.run}`} look="primary">
             Edit and run again

@@ -1,6 +1,7 @@
 import { useCallback, useSyncExternalStore } from "react";
-import { ask, events, Problem } from "../api/client";
-import type { Board, RunEvent } from "../api/types";
+import { ask, asProblem, type Problem } from "../api/client";
+import { listenTo } from "../api/eventStream";
+import type { Board } from "../api/types";
 import { BoardState } from "./boardState";
 
 /** Not more often than this is anything asked for, so nothing is drawn more often because of it. */
@@ -10,7 +11,7 @@ const SAFETY = 2000;
 /** A run that is over may be tried again. */
 const OVER = 15_000;
 /** Boards that nobody looks at are kept for those who come back, but only so many. */
-const KEPT = 2;
+const KEPT = 1;
 
 /** What is known at a moment. Another object each time something has changed; the state in it is the same one. */
 export interface BoardView {
@@ -26,6 +27,7 @@ class BoardStore {
   private view: BoardView = { state: null, problem: undefined, now: () => this.now() };
   private readonly listeners = new Set<() => void>();
   private abort: AbortController | null = null;
+  private stopListening: (() => void) | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private busy = false;
   private wanted = false;
@@ -36,6 +38,10 @@ class BoardStore {
   constructor(private readonly run: number) {}
 
   readonly snapshot = () => this.view;
+
+  get isWatched(): boolean {
+    return this.listeners.size > 0;
+  }
 
   readonly subscribe = (listener: () => void) => {
     this.listeners.add(listener);
@@ -65,12 +71,13 @@ class BoardStore {
     this.abort = new AbortController();
     this.busy = false;
     this.want();
-    void this.listen(this.abort.signal);
+    this.listen();
   }
 
   private stop() {
     this.abort?.abort();
     this.abort = null;
+    this.listen();
     clearTimeout(this.timer);
   }
 
@@ -84,29 +91,31 @@ class BoardStore {
     try {
       await this.load(signal);
     } catch (error) {
-      if (!signal.aborted) problem = error instanceof Problem ? error : new Problem(0, String(error));
+      if (!signal.aborted) problem = asProblem(error);
     }
     if (signal.aborted) return;
     this.busy = false;
     if (problem || this.view.problem) this.change({ ...this.view, problem });
     if (this.wanted) this.want();
-    else this.schedule(this.view.state?.over ? OVER : SAFETY);
+    else this.schedule((this.view.state?.over ? OVER : SAFETY) * (document.hidden ? 10 : 1));
   }
 
   private async load(signal: AbortSignal) {
     const known = this.view.state;
     const query = known ? `?after=${known.version}&epoch=${encodeURIComponent(known.epoch)}` : "";
     const news = await this.fetch(query, signal);
+    // What is added twice is wrong, and whoever looks now asks for it again.
+    if (signal.aborted) return;
     if (known && news.epoch === known.epoch) {
-      const wasOver = known.over;
       if (known.take(news)) this.change({ ...this.view, problem: undefined });
-      if (wasOver && !news.over) void this.listen(signal);
+      this.listen();
       return;
     }
     // A board of another epoch has nothing to do with what is known, and it came whole.
     const state = new BoardState(news.epoch, news.origin);
     state.take(news);
     this.change({ ...this.view, state, problem: undefined });
+    this.listen();
   }
 
   private async fetch(query: string, signal: AbortSignal): Promise<Board> {
@@ -122,19 +131,13 @@ class BoardStore {
     return Date.now() + this.ahead - (this.view.state?.origin ?? 0);
   }
 
-  /** Every event of the run is a reason to ask again. */
-  private async listen(signal: AbortSignal) {
-    while (!signal.aborted) {
-      try {
-        for await (const _ of events<RunEvent>(`/runs/${this.run}/events`, signal)) this.want();
-      } catch (error) {
-        // The safety net goes on without events. A server that refuses them now will refuse them again.
-        if (error instanceof Problem && error.status >= 400) return;
-      }
-      if (signal.aborted) return;
-      this.want();
-      await new Promise((done) => setTimeout(done, SAFETY));
-      if (this.view.state?.over) return;
+  /** Every event is a reason to ask again, as long as somebody looks at the run and it goes on. */
+  private listen() {
+    const isWanted = this.abort !== null && !this.view.state?.over;
+    if (isWanted) this.stopListening ??= listenTo(`/runs/${this.run}/events`, () => this.want());
+    else {
+      this.stopListening?.();
+      this.stopListening = null;
     }
   }
 
@@ -151,7 +154,8 @@ function storeOf(run: number): BoardStore {
   if (!store) {
     store = new BoardStore(run);
     stores.set(run, store);
-    for (const old of [...stores.keys()].slice(0, -KEPT)) stores.delete(old);
+    const unwatched = [...stores].filter(([, one]) => one !== store && !one.isWatched);
+    for (const [old] of unwatched.slice(0, -KEPT)) stores.delete(old);
   }
   return store;
 }

@@ -1,8 +1,6 @@
 import { CHAIN_STATE_CODES, type ChainState } from "../api/types";
+import { BY_URGENCY } from "../ui/states";
 import type { BoardState } from "./boardState";
-
-/** Failures first, then what goes on. */
-const ORDER: ChainState[] = ["failed", "running", "paused", "registered", "cancelled", "succeeded"];
 
 export interface StepSummary {
   /** Rows of the chains, in the order in which they are listed. */
@@ -17,7 +15,7 @@ export interface StepSummary {
 export function summary(board: BoardState, step: number, state: ChainState | null): StepSummary {
   const { chains } = board;
   const isOf = board.kindsWith(step);
-  const wanted = state === null ? ORDER : [state];
+  const wanted = state === null ? BY_URGENCY : [state];
   const groups = new Map<number, number[]>(wanted.map((each) => [CHAIN_STATE_CODES.indexOf(each), []]));
   const succeeded = CHAIN_STATE_CODES.indexOf("succeeded");
   let sum = 0;

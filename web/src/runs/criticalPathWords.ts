@@ -71,17 +71,25 @@ export interface Piece {
   waiting: boolean;
 }
 
-/** Pieces of the time of a path. There are never more than `most` of each kind: neighbours that are too short become one. */
+/** Pieces of the time of a path, at most about twice `most`: neighbours that are too short to be told apart become one. */
 export function pieces({ total, links }: CriticalPath, most = 400): Piece[] {
   const result: Piece[] = [];
   const least = total / most;
   const begin = (links.at(-1)?.ended ?? 0) - total;
+  /** How much of the last piece was spent waiting. */
+  let waited = 0;
   const put = (from: number, to: number, link: number, waiting: boolean) => {
     if (to <= from) return;
     const last = result.at(-1);
-    const isShort = to - from < least && last && last.to - last.from < least;
-    if (isShort && last.waiting === waiting) Object.assign(last, { to, link: -1 });
-    else result.push({ from, to, link, waiting });
+    const time = waiting ? to - from : 0;
+    if (last && to - from < least && last.to - last.from < least) {
+      waited += time;
+      // It looks like what it is for the most part.
+      Object.assign(last, { to, link: last.link === link ? link : -1, waiting: 2 * waited > to - last.from });
+    } else {
+      waited = time;
+      result.push({ from, to, link, waiting });
+    }
   };
   links.forEach((link, i) => {
     put(link.started - link.waited - begin, link.started - begin, i, true);

@@ -1,16 +1,16 @@
 import { CHAIN_STATE_CODES, type GraphView } from "../api/types";
+import { FONT } from "../canvas/surface";
+import { number } from "../ui/format";
+import { CHAIN_STATES } from "../ui/states";
 import type { GraphColours } from "./graphColours";
 import { STANDINGS, type Standing } from "./graphModel";
 import type { GraphScene } from "./graphScene";
-import { number, shortCounts, SIGNS } from "./graphWords";
+import { shortCounts, signOf } from "./graphWords";
 
-const FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const NAME = `600 13px ${FONT}`;
 const SMALL = `11px ${FONT}`;
 /** The narrowest part of the bar of a node. */
 const LEAST = 3;
-/** The order of states in it. */
-const BAR = ["succeeded", "failed", "cancelled", "running", "paused", "registered"] as const;
 
 /** Draws single nodes, as boxes with words in them. */
 export class NodePainter {
@@ -63,7 +63,7 @@ export class NodePainter {
     context.font = NAME;
     context.textAlign = "left";
     context.fillStyle = this.colours.standing[is];
-    context.fillText(SIGNS[is], left, node.y + 13);
+    context.fillText(signOf(is), left, node.y + 13);
     room -= 15;
     const times = node.over || total > 1 ? `×${total > 0 ? number(total) : "?"}` : "";
     context.font = SMALL;
@@ -99,13 +99,13 @@ export class NodePainter {
     const total = board && step >= 0 ? board.totalOf(step) : 0;
     if (!board || total === 0) return;
     const node = model.view.nodes[i]!;
-    const counts = BAR.map((state) => board.countOf(step, CHAIN_STATE_CODES.indexOf(state)));
+    const counts = CHAIN_STATES.map((state) => board.countOf(step, CHAIN_STATE_CODES.indexOf(state)));
     // The few that failed among thousands are to be seen, too.
     const least = (n: number) => (n === 0 ? 0 : LEAST);
     const wide = node.width - 12 - counts.reduce((sum, n) => sum + least(n), 0);
     const alpha = context.globalAlpha;
     let x = node.x + 6;
-    BAR.forEach((state, which) => {
+    CHAIN_STATES.forEach((state, which) => {
       const part = least(counts[which]!) + (wide * counts[which]!) / total;
       context.fillStyle = this.colours.standing[state];
       context.globalAlpha = state === "registered" ? alpha * 0.4 : alpha;

@@ -1,17 +1,13 @@
 import { CHAIN_STATE_CODES, type ChainState } from "../api/types";
+import { number } from "../ui/format";
+import { BY_URGENCY, SIGNS } from "../ui/states";
 import type { BoardState } from "./boardState";
 import type { GraphModel, Standing } from "./graphModel";
 
-/** The signs that badges have, too. */
-export const SIGNS: Record<Standing, string> = {
-  none: "·",
-  registered: "○",
-  running: "◐",
-  paused: "‖",
-  succeeded: "✓",
-  failed: "✗",
-  cancelled: "⊘",
-};
+/** The sign of a state, as badges have it, or that of a step of which nothing is known. */
+export function signOf(standing: Standing): string {
+  return standing === "none" ? "·" : SIGNS[standing];
+}
 
 const WORDS: Record<ChainState, string> = {
   registered: "waiting",
@@ -22,12 +18,6 @@ const WORDS: Record<ChainState, string> = {
   cancelled: "cancelled",
 };
 
-const ORDER: ChainState[] = ["failed", "running", "paused", "registered", "cancelled", "succeeded"];
-
-export function number(n: number): string {
-  return n.toLocaleString("en");
-}
-
 function countOf(board: BoardState, step: number, state: ChainState): number {
   return board.countOf(step, CHAIN_STATE_CODES.indexOf(state));
 }
@@ -35,7 +25,7 @@ function countOf(board: BoardState, step: number, state: ChainState): number {
 /** `10 failed, 16 running, 9,974 succeeded`, what matters most first. */
 export function countsInWords(board: BoardState | null, step: number): string {
   if (!board || step < 0 || board.totalOf(step) === 0) return "not planned yet";
-  return ORDER.filter((state) => countOf(board, step, state) > 0)
+  return BY_URGENCY.filter((state) => countOf(board, step, state) > 0)
     .map((state) => `${number(countOf(board, step, state))} ${WORDS[state]}`)
     .join(", ");
 }

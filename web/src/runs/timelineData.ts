@@ -9,7 +9,7 @@ export interface TimelineFilter {
   /** A part of the names of steps. */
   step: string;
   /** The capability set, by its number in the board; -1 is the empty one. `null` shows all. */
-  class: number | null;
+  set: number | null;
   state: ChainState | "mishap" | null;
 }
 
@@ -34,8 +34,8 @@ const RUNNING = code("running");
 const REGISTERED = code("registered");
 const PAUSED = code("paused");
 
-/** A set of capabilities in words. */
-export function className(capabilities: string[]): string {
+/** A capability set in words. */
+export function setName(capabilities: string[]): string {
   return capabilities.length > 0 ? [...capabilities].sort(names.compare).join(" + ") : "none";
 }
 
@@ -43,7 +43,7 @@ export function className(capabilities: string[]): string {
 function legend(state: BoardState, colours: TimelineColours): LanesData["colours"] {
   return [
     { name: "no capabilities", colour: colours.none },
-    ...state.classes.map((set, i) => ({ name: className(set), colour: colourOf(i) })),
+    ...state.classes.map((set, i) => ({ name: setName(set), colour: colourOf(i) })),
     { name: "failed attempt", colour: colours.failed },
     { name: "lost with its agent", colour: colours.lost },
   ];
@@ -70,7 +70,7 @@ export function timeline(state: BoardState, now: number, filter: TimelineFilter,
   const wantedKind = kindsNamed(state, filter.step);
   const wantedState = filter.state === null || filter.state === "mishap" ? -1 : code(filter.state);
   const isEmpty = Uint8Array.from(state.classes, (set) => (set.length === 0 ? 1 : 0));
-  const wantedClass = (set: number) => filter.class === null || (isEmpty[set] ? -1 : set) === filter.class;
+  const isWantedSet = (set: number) => filter.set === null || (isEmpty[set] ? -1 : set) === filter.set;
   let count = 0;
   let nobody = false;
   const put = (where: number, from: number, to: number, what: number, sign: number, of: number) => {
@@ -88,7 +88,7 @@ export function timeline(state: BoardState, now: number, filter: TimelineFilter,
     // Chains that wait for their next attempt still have the times of the last one, which is a mishap.
     if (chains.started[row]! < 0 || is === REGISTERED || is === PAUSED) continue;
     if (wantedState >= 0 && is !== wantedState) continue;
-    if (!wantedKind[chains.kind[row]!] || !wantedClass(chains.class[row]!)) continue;
+    if (!wantedKind[chains.kind[row]!] || !isWantedSet(chains.class[row]!)) continue;
     const until = is === RUNNING ? now : chains.ended[row]!;
     const sign = is === FAILED ? MARK.failed : chains.attempt[row]! > 1 ? MARK.retried : MARK.none;
     const set = chains.class[row]!;
@@ -98,7 +98,7 @@ export function timeline(state: BoardState, now: number, filter: TimelineFilter,
   for (let i = 0; (filter.state === null || filter.state === "mishap") && i < mishaps.length; i++) {
     const mishap = mishaps[i]!;
     const row = chains.rowOf(mishap.chain);
-    if (row < 0 || !wantedKind[chains.kind[row]!] || !wantedClass(chains.class[row]!)) continue;
+    if (row < 0 || !wantedKind[chains.kind[row]!] || !isWantedSet(chains.class[row]!)) continue;
     // The last attempt of a chain that has failed for good is the chain itself.
     if (filter.state === null && chains.state[row] === FAILED && chains.attempt[row] === mishap.attempt) continue;
     const where = mishap.agent === null ? -1 : (laneOf.get(mishap.agent) ?? -1);
@@ -152,7 +152,7 @@ export function sayBar(state: BoardState, { data, source }: Timeline, bar: numbe
     `chain ${chains.chain[row]}, ${what} ${link} ${took}, started at ${duration(data.start[bar]!)}`,
     attempt > 1 || mishap ? `attempt ${attempt}` : "",
     mishap?.message ?? "",
-    `requires: ${className(state.classes[chains.class[row]!] ?? [])}`,
+    `requires: ${setName(state.classes[chains.class[row]!] ?? [])}`,
   ]
     .filter(Boolean)
     .join("\n");

@@ -1,7 +1,7 @@
 import { CHAIN_STATE_CODES } from "../api/types";
 import { pack } from "../canvas/packing";
 import type { BoardState } from "./boardState";
-import { className, mishapOf, rowOf, type Timeline } from "./timelineData";
+import {  mishapOf, rowOf, setName, type Timeline } from "./timelineData";
 
 /** So many events are written into one piece of text. */
 const PIECE = 5000;
@@ -32,7 +32,7 @@ export function trace(state: BoardState, picture: Timeline): string[] {
         ts: data.start[bar]! * 1000,
         dur: (data.end[bar]! - data.start[bar]!) * 1000,
         name: state.stepsOf(row).join(" → "),
-        cat: className(state.classes[state.chains.class[row]!] ?? []),
+        cat: setName(state.classes[state.chains.class[row]!] ?? []),
         args: {
           chain: state.chains.chain[row],
           attempt: mishap?.attempt ?? state.chains.attempt[row],
@@ -45,14 +45,4 @@ export function trace(state: BoardState, picture: Timeline): string[] {
   }
   flush(true);
   return ['{"displayTimeUnit":"ms","traceEvents":[\n', ...pieces, "]}\n"];
-}
-
-/** Lets the browser keep a text as a file. */
-export function saveAs(name: string, pieces: string[]) {
-  const url = URL.createObjectURL(new Blob(pieces, { type: "application/json" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -1,4 +1,5 @@
-import { useLayoutEffect, useRef, useState, type CSSProperties } from "react";
+import { useLayoutEffect, useRef, useState, type CSSProperties, type RefObject } from "react";
+import { count, number } from "../ui/format";
 import { classes } from "../ui/parts";
 import { MAKESPAN, shortly, type Grid, type Measure } from "./measures";
 import { Mark } from "./ResultTable";
@@ -48,7 +49,7 @@ export function Chart({ grid, measure, series, pointed, onPoint }: ChartProps) {
               <path d={path(points)} className={styles.lineOf} />
               {points.map(([n, value]) => (
                 <path key={n} d={one.mark} transform={`translate(${x.at(n)},${y.at(value)})`} className={styles.point}>
-                  <title>{`${one.policy}, ${n.toLocaleString("en")} nodes: ${measure.say(value)}`}</title>
+                  <title>{`${one.policy}, ${count(n, "node")}: ${measure.say(value)}`}</title>
                 </path>
               ))}
             </g>
@@ -89,7 +90,7 @@ function Axes({ x, y, measure, right, bottom }: { x: Scale; y: Scale; measure: M
         <g key={nodes} transform={`translate(${x.at(nodes)},0)`}>
           <line y1={MARGIN.top} y2={bottom} />
           <text y={bottom + 16} textAnchor="middle">
-            {nodes.toLocaleString("en")}
+            {number(nodes)}
           </text>
         </g>
       ))}
@@ -111,7 +112,7 @@ function pointsOf(grid: Grid, measure: Measure, policy: string): [number, number
   });
 }
 
-function useWidth(box: React.RefObject<HTMLDivElement | null>): number {
+function useWidth(box: RefObject<HTMLDivElement | null>): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
     const element = box.current;

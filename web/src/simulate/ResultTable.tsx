@@ -1,6 +1,7 @@
 import type { CSSProperties } from "react";
 import type { Figure } from "../api/types";
-import { classes } from "../ui/parts";
+import { number } from "../ui/format";
+import { classes, TableBox } from "../ui/parts";
 import { Words } from "../ui/Words";
 import { isBest, MAKESPAN, ratio, type Grid, type Measure } from "./measures";
 import type { Series } from "./series";
@@ -20,7 +21,7 @@ interface TableProps {
 /** Policies by numbers of nodes; the best of each is marked. */
 export function ResultTable({ grid, measure, series, refused, isRunning, pointed, onPoint }: TableProps) {
   return (
-    <div className={styles.scroll} tabIndex={0} role="region" aria-label="Table of results">
+    <TableBox label="Table of results">
       <table className={styles.table}>
         <caption className="visually-hidden">{measure.name} by policy and number of nodes</caption>
         <thead>
@@ -28,7 +29,7 @@ export function ResultTable({ grid, measure, series, refused, isRunning, pointed
             <th scope="col">Nodes</th>
             {grid.nodes.map((n) => (
               <th key={n} scope="col" className="number">
-                {n.toLocaleString("en")}
+                {number(n)}
               </th>
             ))}
           </tr>
@@ -76,7 +77,7 @@ export function ResultTable({ grid, measure, series, refused, isRunning, pointed
           </tfoot>
         )}
       </table>
-    </div>
+    </TableBox>
   );
 }
 

@@ -1,8 +1,9 @@
 import { useMemo, useState } from "react";
-import { count } from "../ui/format";
+import { count, number } from "../ui/format";
 import { Button, Card, classes, Empty } from "../ui/parts";
+import { save } from "../ui/save";
 import { Chart } from "./Chart";
-import { csv, save } from "./csv";
+import { csv } from "./csv";
 import type { Faults } from "./faults";
 import { Grid, MAKESPAN, measuresFor } from "./measures";
 import { ResultTable } from "./ResultTable";
@@ -43,7 +44,7 @@ export function Results({ simulation, faults, known, onTimelines, isAddingTimeli
           ))}
         </select>
       </label>
-      <Button disabled={figures.length === 0} onClick={() => save("simulation.csv", csv(simulation), "text/csv")}>
+      <Button disabled={figures.length === 0} onClick={() => save([csv(simulation)], "simulation.csv")}>
         Download as CSV
       </Button>
     </span>
@@ -69,7 +70,7 @@ export function Results({ simulation, faults, known, onTimelines, isAddingTimeli
 function HowFar({ simulation, refused }: { simulation: Simulation; refused: number }) {
   const { request, figures, state } = simulation;
   const total = request.nodes.length * (request.policies.length - refused);
-  const words = `${figures.length.toLocaleString("en")} of ${count(total, "simulation")}`;
+  const words = `${number(figures.length)} of ${count(total, "simulation")}`;
   // Only the end is told aloud; every step would be too much.
   return (
     <>

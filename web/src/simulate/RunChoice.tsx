@@ -1,17 +1,16 @@
 import { useQuery } from "../api/query";
-import type { RunState, RunView } from "../api/types";
+import type { RunView } from "../api/types";
 import { ago, count } from "../ui/format";
 import { ProblemNote } from "../ui/parts";
+import { isOver, stateWords } from "../ui/states";
 import { Field } from "./Field";
 import type { ChoiceProps } from "./WorkflowChoice";
 import styles from "./simulate.module.css";
 
-const GOING_ON: RunState[] = ["running", "interrupted"];
-
 /** A run of this server that has ended: what if it had had more nodes? */
 export function RunChoice({ choices, change }: ChoiceProps) {
   const { data, problem } = useQuery<RunView[]>("/runs?limit=200");
-  const ended = (data ?? []).filter((run) => !GOING_ON.includes(run.state));
+  const ended = (data ?? []).filter((run) => isOver(run.state));
   const isListed = ended.some((run) => String(run.run) === choices.run);
   return (
     <>
@@ -22,7 +21,7 @@ export function RunChoice({ choices, change }: ChoiceProps) {
           {choices.run !== "" && !isListed && <option value={choices.run}>{choices.run}</option>}
           {ended.map((run) => (
             <option key={run.run} value={run.run}>
-              {run.run} {run.name}, {count(run.tasks, "task")}, {run.state.replace("-", " ")}
+              {run.run} {run.name}, {count(run.tasks, "task")}, {stateWords(run.state)}
               {run.ended === null ? "" : ` ${ago(run.ended)}`}
             </option>
           ))}

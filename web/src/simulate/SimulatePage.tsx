@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState, type FormEvent } from "react";
 import { useQuery } from "../api/query";
 import type { SimulateChoices } from "../api/types";
 import { go, usePlace } from "../app/router";
+import { keepInTab } from "../app/tabStorage";
 import { Button, Card, Empty, Note, Page, ProblemNote } from "../ui/parts";
 import { allPolicies, fromQuery, OWN, toQuery, toRequest, type Choices, type Wrong } from "./choices";
 import { ClusterChoice } from "./ClusterChoice";
@@ -32,7 +33,7 @@ export default function SimulatePage({ run }: { run: string | null }) {
     setWrong({});
   };
   useAddress(choices, run, change);
-  useEffect(() => sessionStorage.setItem(KEPT, choices.yaml), [choices.yaml]);
+  useEffect(() => keepInTab(KEPT, choices.yaml), [choices.yaml]);
 
   const faults = useMemo(
     () => (simulation ? sortOut(simulation.request, simulation.problem, simulation.errors) : NO_FAULTS),

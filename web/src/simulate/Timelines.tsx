@@ -1,7 +1,7 @@
 import { useCallback, useMemo, useState } from "react";
 import type { SimulatedTimeline } from "../api/types";
 import { Lanes } from "../canvas/Lanes";
-import { duration } from "../ui/format";
+import { count, duration } from "../ui/format";
 import { Card, Empty } from "../ui/parts";
 import { lanesOf, programsOf, timelineNodes } from "./timelineData";
 import type { Simulation } from "./useSimulation";
@@ -25,9 +25,9 @@ export function Timelines({ simulation, nodes, onTimelines, isAdding }: Timeline
   const longest = Math.max(0, ...shown.map((t) => t.makespan));
   const shortest = Math.min(...shown.map((t) => t.makespan));
 
-  function choose(count: number) {
-    setWanted(count);
-    if (!timelines.some((t) => t.nodes === count)) onTimelines(count);
+  function choose(nodes: number) {
+    setWanted(nodes);
+    if (!timelines.some((t) => t.nodes === nodes)) onTimelines(nodes);
   }
 
   const choice = (
@@ -36,7 +36,7 @@ export function Timelines({ simulation, nodes, onTimelines, isAdding }: Timeline
       <select aria-label="Timelines for how many nodes" value={chosen} disabled={simulation.state === "running"} onChange={(e) => choose(Number(e.target.value))}>
         {nodes.map((n) => (
           <option key={n} value={n}>
-            {n === 1 ? "1 node" : `${n.toLocaleString("en")} nodes`}
+            {count(n, "node")}
           </option>
         ))}
       </select>
@@ -80,7 +80,7 @@ function Timeline({ timeline, programs, until, isBest }: { timeline: SimulatedTi
       </h3>
       <Lanes
         data={data}
-        label={`${timeline.policy}: who was busy with what on ${timeline.nodes} nodes`}
+        label={`${timeline.policy}: who was busy with what on ${count(timeline.nodes, "node")}`}
         describe={describe}
         selected={selected}
         onSelect={setSelected}

@@ -1,4 +1,5 @@
 import type { SimulateRequest } from "../api/types";
+import { wholeNumber } from "../ui/format";
 import { FIXED } from "./templates";
 
 /** Where the workflow comes from. */
@@ -97,7 +98,7 @@ export function toRequest(choices: Choices): { request: SimulateRequest; wrong: 
   }
   const policies = allPolicies(choices);
   if (policies.length === 0) wrong.policies = "Choose at least one policy.";
-  const seed = whole(choices.seed);
+  const seed = wholeNumber(choices.seed);
   if (seed === null) wrong.seed = "A seed is a whole number.";
   if (choices.cluster === OWN && !choices.yaml.trim()) wrong.cluster = "Describe the cluster, or choose one by its name.";
   const [workflow, problem] = workflowOf(choices);
@@ -110,8 +111,8 @@ export function toRequest(choices: Choices): { request: SimulateRequest; wrong: 
 function workflowOf(choices: Choices): [SimulateRequest["workflow"], string | null] {
   switch (choices.source) {
     case "shape": {
-      const tasks = whole(choices.tasks);
-      const seed = whole(choices.variant);
+      const tasks = wholeNumber(choices.tasks);
+      const seed = wholeNumber(choices.variant);
       const problem = tasks === null || tasks < 1 ? "How many tasks? Write a whole number." : seed === null ? "A variant is a whole number." : null;
       return [{ shape: choices.shape, tasks: tasks ?? 0, seed: seed ?? 1 }, problem];
     }
@@ -126,7 +127,7 @@ function workflowOf(choices: Choices): [SimulateRequest["workflow"], string | nu
       return [{ file, text: choices.text, runtime }, problem];
     }
     case "run":
-      return [{ run: whole(choices.run) ?? 0 }, whole(choices.run) === null ? "Choose a run." : null];
+      return [{ run: wholeNumber(choices.run) ?? 0 }, wholeNumber(choices.run) === null ? "Choose a run." : null];
   }
 }
 
@@ -151,8 +152,4 @@ export function allPolicies(choices: Choices): string[] {
 
 function isByStages(policy: string): boolean {
   return policy.includes(":");
-}
-
-function whole(text: string): number | null {
-  return /^\d{1,15}$/.test(text.trim()) ? Number(text) : null;
 }

@@ -1,5 +1,5 @@
 import type { Figure } from "../api/types";
-import { bytes, duration } from "../ui/format";
+import { bytes, duration, number } from "../ui/format";
 import { BINARY, DECIMAL, TIMES } from "./scale";
 
 /** Something that can be compared. */
@@ -50,7 +50,7 @@ const MEASURES: Measure[] = [
     id: "wasted",
     name: "Executions in vain",
     of: (f) => f.wasted,
-    say: (v) => v.toLocaleString("en"),
+    say: number,
     scale: "linear",
     ticks: DECIMAL.filter((v) => v >= 1),
     best: "least",

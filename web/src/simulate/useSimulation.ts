@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import { lines, Problem } from "../api/client";
+import { asProblem, lines, Problem } from "../api/client";
 import type { Figure, SimulatedTimeline, SimulateLine, SimulateRequest } from "../api/types";
 
 /** What is known of a comparison so far. */
@@ -51,7 +51,7 @@ export function useSimulation() {
       known.state = "over";
     } catch (error) {
       known.state = mine.signal.aborted ? "stopped" : "over";
-      if (!mine.signal.aborted) known.problem = problemOf(error);
+      if (!mine.signal.aborted) known.problem = asProblem(error);
     }
     show();
   }, []);
@@ -68,7 +68,7 @@ export function useSimulation() {
         if ("timeline" in line) found.push(line.timeline);
       }
     } catch (error) {
-      if (!mine.signal.aborted) problem = problemOf(error);
+      if (!mine.signal.aborted) problem = asProblem(error);
     }
     if (abort.current !== mine) return;
     setAddingTimelines(false);
@@ -92,8 +92,4 @@ async function* told(request: SimulateRequest, signal: AbortSignal): AsyncGenera
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
-}
-
-function problemOf(error: unknown): Problem {
-  return error instanceof Problem ? error : new Problem(0, error instanceof Error ? error.message : String(error));
 }

@@ -1,8 +1,9 @@
-import { useEffect, useRef, type ButtonHTMLAttributes, type ReactNode } from "react";
+import { useLayoutEffect, useRef, type ButtonHTMLAttributes, type ReactNode } from "react";
 import type { ChainState, Counts, RunState } from "../api/types";
-import { Problem } from "../api/client";
+import type { Problem } from "../api/client";
 import { Link } from "../app/router";
 import { stateToken } from "./colours";
+import { CHAIN_STATES, SIGNS, stateWords } from "./states";
 import styles from "./ui.module.css";
 
 /** Joins names of classes; what is false is left out. */
@@ -26,39 +27,25 @@ export function LinkButton({ to, look = "plain", children }: { to: string; look?
   );
 }
 
-const MARKS: Record<ChainState | RunState, string> = {
-  registered: "○",
-  running: "◐",
-  paused: "‖",
-  interrupted: "‖",
-  succeeded: "✓",
-  "partially-succeeded": "✗",
-  failed: "✗",
-  cancelled: "⊘",
-};
-
-/** A state in a word, a mark and a colour. */
+/** A state in a word, a sign and a colour. */
 export function StateBadge({ state, held = false }: { state: ChainState | RunState; held?: boolean }) {
   const shown = held && state === "running" ? "paused" : state;
   const colour = `var(--${stateToken(shown)})`;
   return (
     <span className={styles.badge} data-state={shown}>
       <span aria-hidden="true" style={{ color: colour, fontWeight: 700 }}>
-        {MARKS[shown]}
+        {SIGNS[shown]}
       </span>
-      {shown.replace("-", " ")}
+      {stateWords(shown)}
     </span>
   );
 }
 
-/** The states of chains, in the order in which they are shown. */
-export const CHAIN_STATES: ChainState[] = ["succeeded", "failed", "cancelled", "running", "paused", "registered"];
-
 /** How many chains are in which state, as a bar. */
-export function Progress({ counts, label }: { counts: Counts; label?: string }) {
+export function Progress({ counts }: { counts: Counts }) {
   const total = CHAIN_STATES.reduce((sum, s) => sum + counts[s], 0);
   const words = CHAIN_STATES.filter((s) => counts[s] > 0).map((s) => `${counts[s]} ${s}`);
-  const text = label ?? (words.length ? words.join(", ") : "no chains yet");
+  const text = words.length ? words.join(", ") : "no chains yet";
   return (
     <div className={styles.progress} role="img" aria-label={text} title={text}>
       {CHAIN_STATES.filter((s) => s !== "registered").map((s) => (
@@ -101,6 +88,15 @@ export function Card({ title, actions, children, className }: { title?: ReactNod
   );
 }
 
+/** Around a table that may be wider than there is room. It can be reached, and so scrolled, with the keyboard. */
+export function TableBox({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div className={styles.tableBox} tabIndex={0} role="region" aria-label={label}>
+      {children}
+    </div>
+  );
+}
+
 /** A page with its title; `children` follow below. */
 export function Page({ title, actions, children }: { title: ReactNode; actions?: ReactNode; children: ReactNode }) {
   return (
@@ -115,11 +111,11 @@ export function Page({ title, actions, children }: { title: ReactNode; actions?:
   );
 }
 
-/** Something the user should know. */
-export function Note({ kind = "info", children }: { kind?: "info" | "error" | "warn" | "good"; children: ReactNode }) {
-  const look = { info: "", error: styles.noteError, warn: styles.noteWarn, good: styles.noteGood }[kind];
+/** Something the user should know. A `quiet` one is not read aloud each time it changes. */
+export function Note({ kind = "info", quiet = false, children }: { kind?: "info" | "error" | "warn"; quiet?: boolean; children: ReactNode }) {
+  const look = { info: "", error: styles.noteError, warn: styles.noteWarn }[kind];
   return (
-    <div className={classes(styles.note, look)} role={kind === "error" ? "alert" : "status"}>
+    <div className={classes(styles.note, look)} role={quiet ? undefined : kind === "error" ? "alert" : "status"}>
       {children}
     </div>
   );
@@ -148,13 +144,18 @@ export function Tabs({ label, tabs, current }: { label: string; tabs: { id: stri
   );
 }
 
-/** A question or a form in front of everything else; Escape closes it. */
+/** A question or a form in front of everything else; Escape closes it. The first of its buttons changes nothing. */
 export function Dialog({ title, onClose, buttons, children }: { title: string; onClose: () => void; buttons?: ReactNode; children: ReactNode }) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Closed while it is still there, so that the focus goes back to where it was before.
+  useLayoutEffect(() => {
     const dialog = element.current;
-    dialog?.showModal();
-    return () => dialog?.close();
+    if (!dialog) return;
+    dialog.showModal();
+    // Who is asked something begins with the answer, and with one that does no harm; not with the button that closes it.
+    const field = dialog.querySelector<HTMLElement>("input, select, textarea");
+    (field ?? dialog.querySelector<HTMLElement>(`.${styles.dialogButtons} button`))?.focus();
+    return () => dialog.close();
   }, []);
   return (
     <dialog ref={element} className={styles.dialog} aria-label={title} onCancel={(e) => (e.preventDefault(), onClose())}>

@@ -1,5 +1,5 @@
 import { useSyncExternalStore, type ReactNode } from "react";
-import { Problem } from "../api/client";
+import { Listeners } from "../app/listeners";
 import { Button, classes } from "./parts";
 import styles from "./ui.module.css";
 
@@ -11,13 +11,16 @@ interface Toast {
   actions: { label: string; act: () => void }[];
 }
 
+/** A message that asks for nothing is shown for so many milliseconds. */
+const SHOWN = 6000;
+
 let toasts: Toast[] = [];
 let next = 1;
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 
 function change(to: Toast[]) {
   toasts = to;
-  listeners.forEach((listener) => listener());
+  listeners.tell();
 }
 
 /** Takes a message away. */
@@ -26,16 +29,16 @@ export function dismiss(id: number) {
 }
 
 /** Tells the user something. It stays for a while, or until it is taken away if there is something to do about it. */
-export function tell(text: string, { kind = "info" as Toast["kind"], actions = [] as Toast["actions"], millis = 6000 } = {}): number {
+export function tell(text: string, { kind = "info" as Toast["kind"], actions = [] as Toast["actions"] } = {}): number {
   const id = next++;
   change([...toasts.slice(-4), { id, kind, text, actions }]);
-  if (actions.length === 0 && kind === "info") setTimeout(() => dismiss(id), millis);
+  if (actions.length === 0 && kind === "info") setTimeout(() => dismiss(id), SHOWN);
   return id;
 }
 
 /** Tells the user that something went wrong. */
 export function complain(error: unknown): number {
-  const text = error instanceof Problem || error instanceof Error ? error.message : String(error);
+  const text = error instanceof Error ? error.message : String(error);
   return tell(text, { kind: "error" });
 }
 
@@ -50,13 +53,7 @@ export async function attempt<T>(work: () => Promise<T>): Promise<T | undefined>
 }
 
 export function Toasts(): ReactNode {
-  const shown = useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => toasts,
-  );
+  const shown = useSyncExternalStore(listeners.subscribe, () => toasts);
   return (
     <div className={styles.toasts} role="log" aria-live="polite" aria-label="Messages">
       {shown.map((toast) => (

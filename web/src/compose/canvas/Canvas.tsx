@@ -18,16 +18,17 @@ import "@xyflow/react/dist/style.css";
 import { useCallback, useEffect, useMemo, useRef, useState, type DragEvent, type KeyboardEvent, type MouseEvent } from "react";
 import { useTheme } from "../../app/theme";
 import { tell } from "../../ui/toasts";
+import { DRAGGED } from "../items";
 import { addLink, removeParts, round } from "../model/edit";
 import { graphOf, linkProblem } from "../model/read";
 import { isUnplaced } from "../model/placement";
-import { place } from "../model/place";
+import { place, stepInto } from "../model/place";
 import type { Change, End } from "../model/types";
 import { NOTHING, useStudio } from "../studio";
 import { build, IN, LINK, NODE, OUT, positionsOf, type CanvasEdge, type CanvasNode } from "./build";
 import { Cursors } from "./Cursors";
 import { LinkEdge } from "./LinkEdge";
-import { BorderNode, nextStep, UseNode } from "./UseNode";
+import { BorderNode, UseNode } from "./UseNode";
 import styles from "../compose.module.css";
 
 const NODE_TYPES = { use: UseNode, border: BorderNode };
@@ -47,9 +48,6 @@ export function lookAt(flow: ReactFlowInstance<CanvasNode, CanvasEdge>) {
   const isTall = all.height * zoom > box.height;
   void flow.setViewport({ x: 30 - all.x * zoom, y: isTall ? 30 - all.y * zoom : box.height / 2 - (all.y + all.height / 2) * zoom, zoom });
 }
-
-/** What palettes put into a drag. */
-export const DRAGGED = "application/x-catena-workflow";
 
 function endOf(id: string | null, port: string | null | undefined): End {
   return id === IN || id === OUT || id === null ? { port: port ?? "" } : { node: id.slice(NODE.length), port: port ?? "" };
@@ -153,7 +151,7 @@ export function Canvas({ onDropped }: { onDropped: (what: string, at: { x: numbe
   };
 
   const enter = (id: string) => {
-    const next = nextStep(composition.workflows, workflow, id);
+    const next = stepInto(composition, workflow, id);
     if (next) walk([...trail, next]);
   };
 

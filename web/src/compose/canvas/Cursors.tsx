@@ -1,5 +1,6 @@
 import { useStore, ViewportPortal } from "@xyflow/react";
 import { useSyncExternalStore } from "react";
+import { shortName } from "../../ui/format";
 import { personStyle } from "../marks";
 import { useStudio } from "../studio";
 import styles from "../compose.module.css";
@@ -20,7 +21,7 @@ export function Cursors() {
             <svg width="14" height="18" viewBox="0 0 14 18">
               <path d="M1 1l12 9-6 .8L4 17z" />
             </svg>
-            <span>{user}</span>
+            <span>{shortName(user)}</span>
           </div>
         );
       })}

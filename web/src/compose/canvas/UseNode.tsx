@@ -1,34 +1,16 @@
 import { Handle, Position, useConnection, useUpdateNodeInternals, type Node, type NodeProps } from "@xyflow/react";
 import { memo, useEffect, useSyncExternalStore } from "react";
+import { shortName } from "../../ui/format";
 import { classes } from "../../ui/parts";
 import type { Room } from "../live/room";
 import { fits, portAt } from "../model/read";
-import { place } from "../model/place";
-import type { Construct, Port } from "../model/types";
+import { place, stepInto } from "../model/place";
+import type { Port } from "../model/types";
+import { constructWords } from "../model/words";
 import { LockBadge, LockIcon, personStyle } from "../marks";
 import { useStudio } from "../studio";
 import { IN, NODE, OUT, type BorderData, type UseData } from "./build";
 import styles from "../compose.module.css";
-
-/** What a construct does to a workflow, in a few signs. */
-export function constructWords(how: Construct): { sign: string; words: string } {
-  switch (how.construct) {
-    case "map":
-      return { sign: "map ×N", words: `for each ${how.over?.length ? how.over.join(", ") : "element"}` };
-    case "reduce":
-      return { sign: "reduce →", words: `from left to right: ${how.carry} carries, ${how.element} is next` };
-    case "tree":
-      return { sign: "tree ⋏", words: `pairs ${how.left}, ${how.right}` };
-    case "conditional":
-      return { sign: `? ${how.when}`, words: how.else ? `if ${how.when}, else ${how.else}` : `only if ${how.when}` };
-    case "loop":
-      return { sign: `loop ↻ ≤${how.max}`, words: `while ${how.while}, at most ${how.max} times` };
-    case "curry": {
-      const fixed = Object.entries(how.with).map(([port, value]) => `${port} = ${JSON.stringify(value)}`);
-      return { sign: `curry ${fixed.join(", ")}`, words: fixed.length ? `with ${fixed.join(", ")}` : "nothing fixed yet" };
-    }
-  }
-}
 
 /** What people call the last word of the name of a part. */
 const PARTS = new Map([
@@ -46,8 +28,7 @@ export const UseNode = memo(function UseNode({ data }: NodeProps<Node<UseData, "
   const { view, room, trail, walk } = useStudio();
   const others = useSelectedBy(room, place.node(trail.at(-1)!.workflow, data.id));
   const enter = () => {
-    const at = trail.at(-1)!.workflow;
-    const next = nextStep(view.composition.workflows, at, data.id);
+    const next = stepInto(view.composition, trail.at(-1)!.workflow, data.id);
     if (next) walk([...trail, next]);
   };
   const shownLocks = data.locks.slice(0, 2);
@@ -64,8 +45,8 @@ export const UseNode = memo(function UseNode({ data }: NodeProps<Node<UseData, "
           ))}
           {data.locks.length > 2 && <span className={styles.lockBadge}>+{data.locks.length - 2}</span>}
           {others !== null && shownLocks.length === 0 && (
-            <span className={styles.lockBadge} title={`${others} has selected this`}>
-              {others}
+            <span className={styles.lockBadge} title={`${shortName(others)} has selected this`}>
+              {shortName(others)}
             </span>
           )}
         </div>
@@ -157,7 +138,7 @@ function Ports({ node, side, ports, isFixed, lockedBy }: { node: string; side: "
             <Handle type={isTarget ? "target" : "source"} position={isTarget ? Position.Left : Position.Right} id={port.id} className={styles.handle} isConnectable={!isFixed && !frozen} />
             <span className={styles.portName}>{port.name}</span> <span className={styles.portType}>{port.type}</span>
             {lockedBy && (
-              <span title={`${lockedBy} edits the ports`} className={styles.portLock}>
+              <span title={`${shortName(lockedBy)} edits the ports`} className={styles.portLock}>
                 <LockIcon />
               </span>
             )}
@@ -177,18 +158,4 @@ function useSelectedBy(room: Room, unit: string): string | null {
     }
     return null;
   });
-}
-
-type Workflows = ReturnType<typeof useStudio>["view"]["composition"]["workflows"];
-
-/** The step into what a node uses, or what a construct is applied to. */
-export function nextStep(workflows: Workflows, at: string, id: string) {
-  const body = Object.hasOwn(workflows, at) ? workflows[at]?.body : undefined;
-  if (body?.kind === "graph") {
-    const node = Object.hasOwn(body.nodes, id) ? body.nodes[id] : undefined;
-    return node ? { workflow: node.workflow, node: id } : null;
-  }
-  if (body?.kind !== "construct") return null;
-  if (id === "else") return body.construct === "conditional" && body.else ? { workflow: body.else, operand: "else" as const } : null;
-  return { workflow: body.of, operand: "of" as const };
 }

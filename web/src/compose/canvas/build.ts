@@ -31,9 +31,8 @@ export interface BorderData extends Record<string, unknown> {
   portLock: Lock | null;
 }
 
-export interface LinkData extends Record<string, unknown> {
+interface LinkData extends Record<string, unknown> {
   lock: Lock | null;
-  label: string;
 }
 
 export type CanvasNode = Node<UseData, "use"> | Node<BorderData, "border">;
@@ -115,7 +114,7 @@ export function build(view: View, workflow: string, selection: Selection, flaws:
           focusable: false,
           ariaLabel: `${id} comes after ${after}`,
           markerEnd: { type: MarkerType.ArrowClosed },
-          data: { lock: null, label: "" },
+          data: { lock: null },
         });
       }
     }
@@ -129,7 +128,7 @@ export function build(view: View, workflow: string, selection: Selection, flaws:
         type: "link",
         selected: selection.links.includes(id),
         ariaLabel: `Link ${id} from ${from.node ?? "input"} ${from.port} to ${to.node ?? "output"} ${to.port}`,
-        data: { lock: others.find((l) => l.unit === place.link(workflow, id)) ?? null, label: id },
+        data: { lock: others.find((l) => l.unit === place.link(workflow, id)) ?? null },
       });
     }
   } else if (body?.kind === "construct") {
@@ -182,7 +181,7 @@ function shadow(source: string, from: string, target: string, to: string): Canva
     type: "link",
     selectable: false,
     focusable: false,
-    data: { lock: null, label: "" },
+    data: { lock: null },
   };
 }
 

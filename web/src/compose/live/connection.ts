@@ -123,7 +123,9 @@ export class Connection {
       asked?.reject(new Lost());
       return this.drop();
     }
-    asked?.reject(new Refusal({ ...said.error, message: plain(said.error.message) }));
+    const { message, blockers = [], theirs = [] } = said.error;
+    const users = [...blockers.map((b) => b.user), ...theirs.map((t) => t.by)];
+    asked?.reject(new Refusal({ ...said.error, message: plain(message, users) }));
   }
 
   private beat() {

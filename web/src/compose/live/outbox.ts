@@ -25,7 +25,8 @@ export class Outbox {
   private queue: Waiting[];
   private last = 0;
   private isOpen = false;
-  private isSending = false;
+  /** The operation that an answer is awaited for. */
+  private sending: Waiting | null = null;
 
   constructor(
     kept: Pending[],
@@ -59,7 +60,7 @@ export class Outbox {
   /** The connection is gone, or what counts has to be found out first. */
   pause() {
     this.isOpen = false;
-    this.isSending = false;
+    this.sending = null;
   }
 
   /** The server has done everything up to an operation, whether its answers have come or not. */
@@ -90,20 +91,21 @@ export class Outbox {
 
   private async send() {
     const [next] = this.queue;
-    if (!next || this.isSending || !this.isOpen) return;
-    this.isSending = true;
+    if (!next || this.sending || !this.isOpen) return;
+    this.sending = next;
+    let answer: () => void;
     try {
       const seq = await this.ship(next);
-      this.queue.shift();
-      next.resolve(seq);
+      answer = () => next.resolve(seq);
     } catch (error) {
       if (error instanceof Lost) return;
-      this.queue.shift();
       const wasDone = error instanceof Refusal && error.refused.code === "replayed";
-      if (wasDone) next.resolve(0);
-      else next.reject(error as Error);
+      answer = () => (wasDone ? next.resolve(0) : next.reject(error as Error));
     }
-    this.isSending = false;
+    // If there was another connection meanwhile, it may be acknowledged already and the next one on its way.
+    this.queue = this.queue.filter((q) => q !== next);
+    if (this.sending === next) this.sending = null;
+    answer();
     this.changed();
     void this.send();
   }

@@ -13,7 +13,7 @@ export interface Lock extends LockView {
 
 /** Everything there is to see, except where others point. Replaced as a whole when it changes. */
 export interface View {
-  line: "connecting" | "live" | "reconnecting";
+  line: "live" | "reconnecting";
   session: number;
   role: RoomRole;
   composition: Composition;
@@ -58,6 +58,8 @@ export class Room {
   /** What is shown may be old; everything is being looked at anew. */
   private isStale = false;
   private confirmed: Composition | null = null;
+  /** Counts how often the line came and went: what was begun on an earlier one must not go on. */
+  private turns = 0;
   private readonly paths = new Map<string, string[]>();
   private wanted: { unit: string; path: string[]; granted: () => void; refused: (error: Error) => void } | null = null;
   private cursor: Cursor | null = null;
@@ -168,6 +170,7 @@ export class Room {
   // What comes from the server.
 
   private async joined(state: State) {
+    const turn = ++this.turns;
     const before = this.confirmed;
     const held = Object.keys(this.view?.held ?? {});
     this.outbox.pause();
@@ -176,7 +179,10 @@ export class Room {
     this.remember();
     // Until they are asked for again, locks from before have no number that counts.
     this.show({ line: "live", held: Object.fromEntries(held.map((unit) => [unit, 0])), waiting: null });
-    for (const unit of held) await this.relock(unit);
+    for (const unit of held) {
+      await this.relock(unit);
+      if (turn !== this.turns) return;
+    }
     if (this.wanted) {
       const { unit, path, granted, refused } = this.wanted;
       this.wanted = null;
@@ -232,6 +238,7 @@ export class Room {
   }
 
   private lost() {
+    this.turns += 1;
     this.outbox.pause();
     if (this.view) this.show({ line: "reconnecting", people: [] });
     this.cursors = new Map();
@@ -328,7 +335,7 @@ export class Room {
     const held = this.view!.held;
     const tokens = Object.fromEntries(units.flatMap((u) => (held[u] ? [[u, held[u]]] : [])));
     const { seq = 0 } = await this.line.ask({ type: "do", op, changes, note, seen, tokens });
-    if (this.view!.seq + 1 === seq) this.done(seq, changes, touched(changes, this.confirmed!));
+    if (this.view!.seq + 1 === seq) this.done(seq, changes, touched(changes, changes.reduce(apply, this.confirmed!)));
     else await this.look();
     return seq;
   }

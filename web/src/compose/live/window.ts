@@ -1,4 +1,5 @@
 import { socketAddress } from "../../api/client";
+import { keepInTab } from "../../app/tabStorage";
 import type { World } from "./connection";
 import type { Pending } from "./outbox";
 import type { Memory } from "./room";
@@ -58,8 +59,7 @@ export async function tabMemory(composition: string): Promise<{ memory: Memory; 
     pending,
     keep(now, unsaved) {
       memory.session = now;
-      if (now === null) sessionStorage.removeItem(key);
-      else sessionStorage.setItem(key, JSON.stringify({ session: now, pending: unsaved }));
+      keepInTab(key, now === null ? null : JSON.stringify({ session: now, pending: unsaved }));
     },
   };
   return { memory, close: () => channel.close() };

@@ -1,6 +1,6 @@
 /** Operations that people think of as one thing, made of several changes. */
 import { apply } from "./apply";
-import { closure, constructInterface, fits, graphOf, interfaceOf, portAt, uses, workflowOf } from "./read";
+import { closure, fits, graphOf, interfaceOf, portAt, uses, workflowOf } from "./read";
 import type { Body, Change, Composition, Construct, ConstructName, End, Interface, Workflow } from "./types";
 
 /** A name made of a text: letters, digits and dashes. */
@@ -271,12 +271,6 @@ export function mayUse(composition: Composition, graph: string, used: string): b
   return used !== composition.root && !closure(composition, used).has(graph);
 }
 
-/** What a construct would do to the ports of what it is applied to. */
-export function portsWith(composition: Composition, construct: Construct): Interface {
-  return constructInterface(construct, interfaceOf(composition, construct.of));
-}
-
 export function round({ x, y }: Spot): Spot {
   return { x: Math.round(x), y: Math.round(y) };
 }
-

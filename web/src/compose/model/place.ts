@@ -92,6 +92,18 @@ export interface Step {
   operand?: "of" | "else";
 }
 
+/** The step into what a node uses, or what a construct is applied to. */
+export function stepInto(composition: Composition, at: string, id: string): Step | null {
+  const body = workflowOf(composition, at)?.body;
+  if (body?.kind === "graph") {
+    const node = Object.hasOwn(body.nodes, id) ? body.nodes[id] : undefined;
+    return node ? { workflow: node.workflow, node: id } : null;
+  }
+  if (body?.kind !== "construct") return null;
+  if (id === "else") return body.construct === "conditional" && body.else ? { workflow: body.else, operand: "else" } : null;
+  return { workflow: body.of, operand: "of" };
+}
+
 /** The way from the root as parts, for locks: what was passed, in order. */
 export function pathOf(trail: Step[]): string[] {
   const path: string[] = [];

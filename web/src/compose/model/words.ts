@@ -1,6 +1,6 @@
-import { count } from "../../ui/format";
+import { count, shortName } from "../../ui/format";
 import { endText, nameOf } from "./read";
-import type { Change, Composition } from "./types";
+import type { Change, Composition, Construct } from "./types";
 
 /** A change in words. Names are those that the composition has now. */
 export function changeWords(composition: Composition, change: Change): string {
@@ -108,7 +108,28 @@ function looksLikeJson(text: string): boolean {
   }
 }
 
-/** A message of the server, with names between quotes instead of marks for plain texts. */
-export function plain(message: string): string {
-  return message.replace(/\*([^*\n]+)\*|`([^`\n]+)`/g, (_, a?: string, b?: string) => `“${a ?? b}”`);
+/** A message of the server, with names between quotes instead of marks for plain texts, and with users as people call them. */
+export function plain(message: string, users: string[] = []): string {
+  const short = users.reduce((text, user) => text.replaceAll(user, shortName(user)), message);
+  return short.replace(/\*([^*\n]+)\*|`([^`\n]+)`/g, (_, a?: string, b?: string) => `“${a ?? b}”`);
+}
+
+/** What a construct does to a workflow, in a few signs. */
+export function constructWords(how: Construct): { sign: string; words: string } {
+  switch (how.construct) {
+    case "map":
+      return { sign: "map ×N", words: `for each ${how.over?.length ? how.over.join(", ") : "element"}` };
+    case "reduce":
+      return { sign: "reduce →", words: `from left to right: ${how.carry} carries, ${how.element} is next` };
+    case "tree":
+      return { sign: "tree ⋏", words: `pairs ${how.left}, ${how.right}` };
+    case "conditional":
+      return { sign: `? ${how.when}`, words: how.else ? `if ${how.when}, else ${how.else}` : `only if ${how.when}` };
+    case "loop":
+      return { sign: `loop ↻ ≤${how.max}`, words: `while ${how.while}, at most ${how.max} times` };
+    case "curry": {
+      const fixed = Object.entries(how.with).map(([port, value]) => `${port} = ${JSON.stringify(value)}`);
+      return { sign: `curry ${fixed.join(", ")}`, words: fixed.length ? `with ${fixed.join(", ")}` : "nothing fixed yet" };
+    }
+  }
 }

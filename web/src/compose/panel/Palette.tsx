@@ -4,19 +4,12 @@ import { useQuery } from "../../api/query";
 import type { CompositionHead, ServiceView } from "../../api/types";
 import { Button } from "../../ui/parts";
 import { attempt } from "../../ui/toasts";
+import { DRAGGED, type Item } from "../items";
 import { mayUse, servicesOf, slug } from "../model/edit";
-import { nameOf, stackOf } from "../model/read";
+import { graphOf, nameOf, stackOf } from "../model/read";
 import type { Composition } from "../model/types";
 import { useStudio } from "../studio";
-import { DRAGGED } from "../canvas/Canvas";
 import styles from "../compose.module.css";
-
-/** Something that can be put into a graph. Written as JSON while it is dragged. */
-export type Item =
-  | { what: "task" | "graph" }
-  | { what: "workflow"; id: string }
-  | { what: "service"; id: string }
-  | { what: "copy"; composition: string; id: string };
 
 interface Entry {
   key: string;
@@ -30,10 +23,11 @@ export function Palette({ onAdd }: { onAdd: (item: Item) => void }) {
   const { view, trail, id, frozen } = useStudio();
   const { composition } = view;
   const workflow = trail.at(-1)!.workflow;
-  const isGraph = composition.workflows[workflow]?.body.kind === "graph";
+  const isGraph = graphOf(composition, workflow) !== undefined;
   const [filter, setFilter] = useState("");
-  const { data: services = [] } = useQuery<ServiceView[]>("/services");
-  const { data: heads = [] } = useQuery<CompositionHead[]>("/compositions");
+  const { data: services = [], problem: noServices } = useQuery<ServiceView[]>("/services");
+  const { data: heads, problem: noHeads } = useQuery<CompositionHead[]>("/compositions");
+  const others = heads?.filter((h) => h.id !== id) ?? [];
   const isDisabled = frozen !== null || !isGraph;
   const wanted = slug(filter, "");
   const fits = (e: Entry) => wanted === "" || slug(`${e.label} ${e.hint}`).includes(wanted);
@@ -54,14 +48,13 @@ export function Palette({ onAdd }: { onAdd: (item: Item) => void }) {
       {!isGraph && <p className={styles.hint}>Only graphs are made of nodes. Open one to add something to it.</p>}
       <Group title="New" entries={made.filter(fits)} isDisabled={isDisabled} onAdd={onAdd} />
       <Group title="This composition" entries={own.filter(fits)} isDisabled={isDisabled} onAdd={onAdd} />
-      <Group title="Services" entries={served.filter(fits)} isDisabled={isDisabled} onAdd={onAdd} none="The server knows no services." />
+      <Group title="Services" entries={served.filter(fits)} isDisabled={isDisabled} onAdd={onAdd} none={noServices ? noServices.message : "The server knows no services."} />
       <h2>Library</h2>
-      {heads.filter((h) => h.id !== id).length === 0 && <p className="soft">There is no other composition.</p>}
-      {heads
-        .filter((h) => h.id !== id)
-        .map((head) => (
-          <Shelf key={head.id} head={head} fits={fits} isDisabled={isDisabled} onAdd={onAdd} />
-        ))}
+      {noHeads && <p className="soft">{noHeads.message}</p>}
+      {heads && others.length === 0 && <p className="soft">There is no other composition.</p>}
+      {others.map((head) => (
+        <Shelf key={head.id} head={head} fits={fits} isDisabled={isDisabled} onAdd={onAdd} />
+      ))}
     </section>
   );
 }

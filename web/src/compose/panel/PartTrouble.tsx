@@ -1,6 +1,6 @@
-import { complain } from "../../ui/toasts";
-import { ago } from "../../ui/format";
+import { ago, shortName } from "../../ui/format";
 import { Button, Note } from "../../ui/parts";
+import { attempt } from "../../ui/toasts";
 import type { Part } from "../live/desk";
 import { contentText } from "../model/words";
 import { describePlace, findTrail, workflowOfPlace } from "../model/place";
@@ -28,7 +28,7 @@ export function PartTrouble({ unit, part, now }: { unit: string; part: Part; now
     );
   }
   if (status === "conflict" && draft) {
-    const by = refused?.theirs?.find((t) => t.unit === unit)?.by;
+    const by = shortName(refused?.theirs?.find((t) => t.unit === unit)?.by ?? "");
     return (
       <Note kind="warn">
         {by ? `${by} has changed this meanwhile.` : refused?.message} Which one shall count?
@@ -71,22 +71,16 @@ export function PartTrouble({ unit, part, now }: { unit: string; part: Part; now
   if (!blocker) {
     return <Note kind={status === "mine" ? "error" : "warn"}>{refused.message}</Note>;
   }
-  const ask = async () => {
-    try {
+  const ask = () =>
+    attempt(async () => {
       await room.ask({ type: "hand-over", unit: blocker.unit });
       await desk.lock(unit, true);
-    } catch (error) {
-      complain(error);
-    }
-  };
-  const take = async () => {
-    try {
+    });
+  const take = () =>
+    attempt(async () => {
       await room.ask({ type: "break", unit: blocker.unit });
       await desk.lock(unit, false);
-    } catch (error) {
-      complain(error);
-    }
-  };
+    });
   const { alternative } = refused;
   const goThere = () => {
     const workflow = alternative && workflowOfPlace(alternative);

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { classes } from "../../ui/parts";
+import { PanelTabs } from "../../ui/PanelTabs";
 import { useStudio } from "../studio";
 import { History } from "./History";
 import { Inspector } from "./Inspector";
@@ -21,19 +21,12 @@ export function SidePanel() {
   ];
   return (
     <aside className={styles.side} aria-label="Inspector">
-      <div className={styles.sideTabs} role="tablist" aria-label="Inspector">
-        {tabs.map((t) => (
-          <button key={t.id} type="button" role="tab" id={`tab-${t.id}`} aria-selected={tab === t.id} aria-controls="side-panel" className={classes(styles.sideTab, tab === t.id && styles.sideTabCurrent)} onClick={() => setTab(t.id)}>
-            {t.name}
-          </button>
-        ))}
-      </div>
-      <div className={styles.sideBody} role="tabpanel" id="side-panel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
+      <PanelTabs label="Inspector" tabs={tabs} current={tab} onChoose={setTab} fills>
         {tab === "inspect" && <Inspector />}
         {tab === "history" && <History />}
         {tab === "versions" && <Versions />}
         {tab === "problems" && <Problems />}
-      </div>
+      </PanelTabs>
     </aside>
   );
 }

@@ -26,10 +26,10 @@ export function TaskForm({ trail }: { trail: Step[] }) {
           <>
             <div className={styles.checks} role="radiogroup" aria-label="Kind of task">
               <label>
-                <input type="radio" checked={!isService} disabled={disabled} onChange={() => action({ run: "", ...rest })} /> Script
+                <input type="radio" name={`${id}k`} checked={!isService} disabled={disabled} onChange={() => action({ run: "", ...rest })} /> Script
               </label>
               <label>
-                <input type="radio" checked={isService} disabled={disabled} onChange={() => action({ service: "", ...rest })} /> Service
+                <input type="radio" name={`${id}k`} checked={isService} disabled={disabled} onChange={() => action({ service: "", ...rest })} /> Service
               </label>
             </div>
             {isService ? (

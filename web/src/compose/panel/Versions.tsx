@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
-import { get } from "../../api/client";
-import { moment } from "../../ui/format";
+import { asProblem, get, type Problem } from "../../api/client";
+import { moment, shortName } from "../../ui/format";
 import { Button, Dialog, Note } from "../../ui/parts";
 import { attempt, tell } from "../../ui/toasts";
 import type { Applied, Version } from "../live/protocol";
@@ -47,8 +47,8 @@ export function Versions() {
             <div>
               <strong>{v.name}</strong> {view.published?.name === v.name && <span className={styles.published}>published</span>}
               <div className="soft">
-                by {v.user}, {moment(v.time)}, after {v.seq}
-                {v.authors && v.authors.length > 0 && `; changes of ${v.authors.join(", ")}`}
+                by {shortName(v.user)}, {moment(v.time)}, after {v.seq}
+                {v.authors && v.authors.length > 0 && `; changes of ${people(v.authors)}`}
               </div>
             </div>
             <div className={styles.buttons}>
@@ -92,13 +92,14 @@ export function Versions() {
 function PublishDialog({ version, onClose }: { version: Version | "now"; onClose: () => void }) {
   const { id, view, room, flaws } = useStudio();
   const [authors, setAuthors] = useState<string[] | null>(null);
+  const [problem, setProblem] = useState<Problem>();
   const until = version === "now" ? view.seq : version.seq;
   const since = view.published?.seq ?? 0;
   useEffect(() => {
     const abort = new AbortController();
     get<Applied[]>(`/compositions/${encodeURIComponent(id)}/operations?after=${Math.min(since, until)}&limit=10000`, abort.signal)
-      .then((all) => setAuthors([...new Set(all.filter((o) => o.seq <= until).map((o) => o.user))]))
-      .catch(() => undefined);
+      .then((all) => abort.signal.aborted || setAuthors([...new Set(all.filter((o) => o.seq <= until).map((o) => o.user))]))
+      .catch((error) => abort.signal.aborted || setProblem(asProblem(error)));
     return () => abort.abort();
   }, [id, since, until]);
   const publish = async () => {
@@ -120,8 +121,18 @@ function PublishDialog({ version, onClose }: { version: Version | "now"; onClose
         </>
       }
     >
-      <p>{authors === null ? "Looking whose changes are in it …" : authors.length > 0 ? `It has changes of ${authors.join(", ")} since the version that was published before.` : "Nothing has changed since the version that was published before."}</p>
+      {problem ? <Note kind="warn">Whose changes are in it is not known: {problem.message}</Note> : <p>{authorWords(authors)}</p>}
       {version === "now" && flaws.length > 0 && <Note kind="warn">It cannot run yet: {flaws[0]!.message}</Note>}
     </Dialog>
   );
+}
+
+function people(users: string[]): string {
+  return users.map(shortName).join(", ");
+}
+
+function authorWords(authors: string[] | null): string {
+  if (authors === null) return "Looking whose changes are in it …";
+  if (authors.length === 0) return "Nothing has changed since the version that was published before.";
+  return `It has changes of ${people(authors)} since the version that was published before.`;
 }

@@ -1,26 +1,15 @@
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
-import { ask, Problem } from "../../api/client";
+import { ask, asProblem, type Problem } from "../../api/client";
 import type { Mistake } from "../../api/types";
-import { Button, Empty, Note } from "../../ui/parts";
+import { Button, Empty, Note, ProblemNote } from "../../ui/parts";
 import { tell } from "../../ui/toasts";
+import { linesOf } from "../model/lines";
 import { plain } from "../model/words";
 import { useStudio } from "../studio";
 import styles from "../compose.module.css";
 
 const YamlEditor = lazy(() => import("../../ui/YamlEditor"));
 const DEBOUNCE = 350;
-
-/** The lines of a workflow in the text of a composition. */
-export function linesOf(text: string, workflow: string): [number, number] | undefined {
-  const lines = text.split("\n");
-  const start = lines.findIndex((l) => l === "workflows:");
-  if (start < 0) return undefined;
-  const heads = [`  ${workflow}:`, `  "${workflow}":`, `  '${workflow}':`];
-  const from = lines.findIndex((l, i) => i > start && heads.some((h) => l.startsWith(h)));
-  if (from < 0) return undefined;
-  const next = lines.findIndex((l, i) => i > from && /^ {0,2}\S/.test(l));
-  return [from + 1, next < 0 ? lines.length : next];
-}
 
 /** The composition as a text, which follows what everybody does, and can be changed as a whole. */
 export function Yaml() {
@@ -29,6 +18,8 @@ export function Yaml() {
   const [typed, setTyped] = useState<string | null>(null);
   const [base, setBase] = useState(0);
   const [problem, setProblem] = useState<Problem>();
+  /** Why the text could not be read, as opposed to applied. */
+  const [unread, setUnread] = useState<Problem>();
   const path = `/compositions/${encodeURIComponent(id)}`;
 
   useEffect(() => {
@@ -37,8 +28,12 @@ export function Yaml() {
       () => {
         ask(`${path}?form=yaml`, { signal: abort.signal })
           .then((response) => response.text())
-          .then(setText)
-          .catch(() => undefined);
+          .then((now) => {
+            if (abort.signal.aborted) return;
+            setText(now);
+            setUnread(undefined);
+          })
+          .catch((error) => abort.signal.aborted || setUnread(asProblem(error)));
       },
       text === undefined ? 0 : DEBOUNCE,
     );
@@ -71,10 +66,10 @@ export function Yaml() {
       setProblem(undefined);
       tell("The text is the composition now.");
     } catch (error) {
-      setProblem(error instanceof Problem ? error : new Problem(0, String(error)));
+      setProblem(asProblem(error));
     }
   };
-  if (text === undefined) return <Empty>Loading …</Empty>;
+  if (text === undefined) return unread ? <ProblemNote problem={unread} /> : <Empty>Loading …</Empty>;
   return (
     <section className={styles.yaml} aria-label="YAML">
       <div className={styles.yamlEditor}>

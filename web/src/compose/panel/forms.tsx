@@ -1,6 +1,6 @@
 import { useId } from "react";
 import { place, type Step } from "../model/place";
-import { interfaceOf } from "../model/read";
+import { graphOf, interfaceOf } from "../model/read";
 import { readValue, valueText } from "../model/words";
 import { useStudio } from "../studio";
 import { PartForm } from "./PartForm";
@@ -31,8 +31,7 @@ export function AboutForm({ trail }: { trail: Step[] }) {
 export function NodeForm({ trail, node }: { trail: Step[]; node: string }) {
   const { view } = useStudio();
   const workflow = trail.at(-1)!.workflow;
-  const body = view.composition.workflows[workflow]?.body;
-  const others = body?.kind === "graph" ? Object.keys(body.nodes).filter((n) => n !== node) : [];
+  const others = Object.keys(graphOf(view.composition, workflow)?.nodes ?? {}).filter((n) => n !== node);
   return (
     <PartForm kind="set-node" unit={place.properties(workflow, node)} title="Node" trail={trail}>
       {({ value, edit, readOnly, disabled }) => (

@@ -1,14 +1,14 @@
 import { useEffect, useState } from "react";
-import { Problem } from "../../api/client";
+import { asProblem, type Problem } from "../../api/client";
 import { Button, Note } from "../../ui/parts";
 import { bytes } from "../../ui/format";
 import { attempt } from "../../ui/toasts";
 import { download, fileName } from "./download";
+import { ImagePreview } from "./ImagePreview";
 import { kindOf, type Kind } from "./kind";
 import { readPart, type Part } from "./part";
 import { TablePreview } from "./TablePreview";
 import { TextPreview } from "./TextPreview";
-import { ImagePreview } from "./ImagePreview";
 import styles from "./files.module.css";
 
 /** So much of a file is looked at to see what it is; a text shows so much at first. */
@@ -24,7 +24,7 @@ export function Preview({ path, name }: { path: string; name: string }) {
     setPart(undefined);
     setProblem(undefined);
     readPart(path, 0, BEGINNING, abort.signal).then(setPart, (error) => {
-      if (!abort.signal.aborted) setProblem(error instanceof Problem ? error : new Problem(0, "The file cannot be read."));
+      if (!abort.signal.aborted) setProblem(asProblem(error, "The file cannot be read."));
     });
     return () => abort.abort();
   }, [path]);

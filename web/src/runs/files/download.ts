@@ -1,5 +1,6 @@
 import { ask } from "../../api/client";
 import { currentToken } from "../../app/session";
+import { save, saveFrom } from "../../ui/save";
 import { readPart } from "./part";
 
 /** Larger files are not held in memory if the browser can write them to the disk as they arrive. */
@@ -12,7 +13,7 @@ interface Picker {
 /** Has the browser keep something that the server has. */
 export async function download(path: string, name: string): Promise<void> {
   if (!currentToken()) {
-    click(path, name);
+    saveFrom(path, name);
     return;
   }
   // A link cannot carry a token, so the file is asked for here.
@@ -24,21 +25,7 @@ export async function download(path: string, name: string): Promise<void> {
     await response.body!.pipeTo(await handle.createWritable());
     return;
   }
-  save(await (await ask(path)).blob(), name);
-}
-
-/** Has the browser keep something that is in memory. */
-export function save(blob: Blob, name: string) {
-  const url = URL.createObjectURL(new Blob([blob], { type: "application/octet-stream" }));
-  click(url, name);
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
-}
-
-function click(href: string, name: string) {
-  const link = document.createElement("a");
-  link.href = href;
-  link.download = name;
-  link.click();
+  save([await (await ask(path)).blob()], name);
 }
 
 /** The last part of a path, which is a good name for a file. */

@@ -1,6 +1,6 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { Button, Empty, ProblemNote } from "../../ui/parts";
-import { bytes } from "../../ui/format";
+import { bytes, number } from "../../ui/format";
 import { attempt } from "../../ui/toasts";
 import { download } from "../files/download";
 import { findIn, MOST_HITS, type Hit } from "./find";
@@ -107,7 +107,7 @@ export function LogView({ path, label, file, live }: LogViewProps) {
 
 function matches(count: number, chosen: number): string {
   if (count === 0) return "no match";
-  return `${chosen + 1} of ${count >= MOST_HITS ? `more than ${MOST_HITS.toLocaleString("en")}` : count.toLocaleString("en")}`;
+  return `${chosen + 1} of ${count >= MOST_HITS ? `more than ${number(MOST_HITS)}` : number(count)}`;
 }
 
 /** What was found, and which of it is looked at. Only lines that are new are searched again. */

@@ -74,7 +74,7 @@ export function isPlain(line: string): boolean {
 
 /** A style after the parameters of an SGR sequence such as `1;38;5;208`. */
 function restyled(style: Style, parameters: string): Style {
-  const codes = parameters.split(/[;:]/).map(Number);
+  const codes = parameters.split(";").flatMap(codesOf);
   let next = style;
   for (let i = 0; i < codes.length; i++) {
     const code = codes[i]!;
@@ -87,6 +87,14 @@ function restyled(style: Style, parameters: string): Style {
     }
   }
   return next;
+}
+
+/** A parameter may have some of its own after colons: colours (`38:2::1:2:3`), and the kind of an underline. */
+function codesOf(parameter: string): number[] {
+  const [code = 0, ...own] = parameter.split(":").map(Number);
+  // Colours in colons may name a colour space before the three numbers.
+  if (code === 38 || code === 48) return own.length > 4 ? [code, own[0]!, ...own.slice(2, 5)] : [code, ...own];
+  return [code === 4 && own[0] === 0 ? 24 : code];
 }
 
 function simple(style: Style, code: number): Style {

@@ -107,12 +107,14 @@ export class LogText {
   private restyle(added: number) {
     let style = PLAIN;
     for (let i = 0; i < this.lines.length; i++) {
+      // The open line is going to be read again from here.
+      if (i === this.settled) this.styleAfter = style;
       if (i >= added && this.styles[i] === style) return;
       this.styles[i] = style;
       const line = this.lines[i]!;
       if (!isPlain(line)) style = parseLine(line, style).style;
     }
-    this.styleAfter = style;
+    if (this.open === 0) this.styleAfter = style;
   }
 }
 

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { ask, Problem } from "../../api/client";
+import { ask, asProblem, Problem } from "../../api/client";
 import { readPart } from "../files/part";
 import { LogText, MOST_LINES } from "./logText";
 
@@ -7,6 +7,7 @@ import { LogText, MOST_LINES } from "./logText";
 const FIRST = 256 << 10;
 /** So much is loaded each time somebody asks for earlier parts. */
 const EARLIER = 1 << 20;
+const UNREADABLE = "The log cannot be read any further.";
 /** How often the page is told of new lines. */
 const PAUSE = 100;
 /** How long to wait before a connection that broke is made again. */
@@ -54,7 +55,7 @@ export function useLog(path: string, live: boolean): Log {
         setText(made);
         setVersion((v) => v + 1);
       },
-      (error) => abort.signal.aborted || setProblem(asProblem(error)),
+      (error) => abort.signal.aborted || setProblem(asProblem(error, UNREADABLE)),
     );
     return () => abort.abort();
   }, [path]);
@@ -66,7 +67,7 @@ export function useLog(path: string, live: boolean): Log {
     if (!text || !isLive.current) return;
     const abort = new AbortController();
     follow(path, text, { changed, connected: setIsFollowed, isLive: () => isLive.current }, abort.signal).catch(
-      (error) => abort.signal.aborted || setProblem(asProblem(error)),
+      (error) => abort.signal.aborted || setProblem(asProblem(error, UNREADABLE)),
     );
     return () => abort.abort();
   }, [path, text, wasLive]);
@@ -82,7 +83,7 @@ export function useLog(path: string, live: boolean): Log {
       text.prepend(part.bytes);
       setVersion((v) => v + 1);
     } catch (error) {
-      setProblem(asProblem(error));
+      setProblem(asProblem(error, UNREADABLE));
     }
     busy.current = false;
   }
@@ -125,8 +126,4 @@ async function followOnce(path: string, text: LogText, follower: Follower, signa
     text.append(value);
     follower.changed();
   }
-}
-
-function asProblem(error: unknown): Problem {
-  return error instanceof Problem ? error : new Problem(0, "The log cannot be read any further.");
 }

@@ -1,16 +1,19 @@
 import { useId, useRef, type KeyboardEvent, type ReactNode } from "react";
-import styles from "./runs.module.css";
+import { classes } from "./parts";
+import styles from "./panelTabs.module.css";
 
 interface Props<T extends string> {
   label: string;
   tabs: { id: T; name: string }[];
   current: T;
   onChoose: (id: T) => void;
+  /** The tabs share all the width, and what they show scrolls in the height that is left. */
+  fills?: boolean;
   children: ReactNode;
 }
 
 /** Tabs that are no places of their own. Arrow keys go from one to the next. */
-export function PanelTabs<T extends string>({ label, tabs, current, onChoose, children }: Props<T>) {
+export function PanelTabs<T extends string>({ label, tabs, current, onChoose, fills = false, children }: Props<T>) {
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
 
@@ -26,14 +29,14 @@ export function PanelTabs<T extends string>({ label, tabs, current, onChoose, ch
 
   return (
     <>
-      <div ref={list} className={styles.panelTabs} role="tablist" aria-label={label} onKeyDown={key}>
+      <div ref={list} className={classes(styles.tabs, fills && styles.filling)} role="tablist" aria-label={label} onKeyDown={key}>
         {tabs.map((tab) => (
           <button
             key={tab.id}
             type="button"
             role="tab"
             id={`${id}-${tab.id}`}
-            className={styles.panelTab}
+            className={styles.tab}
             aria-selected={tab.id === current}
             aria-controls={`${id}-panel`}
             tabIndex={tab.id === current ? 0 : -1}
@@ -43,7 +46,13 @@ export function PanelTabs<T extends string>({ label, tabs, current, onChoose, ch
           </button>
         ))}
       </div>
-      <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${current}`} className={styles.panelBody}>
+      <div
+        id={`${id}-panel`}
+        role="tabpanel"
+        aria-labelledby={`${id}-${current}`}
+        className={fills ? styles.fillingBody : styles.body}
+        tabIndex={fills ? 0 : undefined}
+      >
         {children}
       </div>
     </>

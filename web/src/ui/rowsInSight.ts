@@ -3,26 +3,29 @@ import { useCallback, useLayoutEffect, useRef, useState, type RefObject } from "
 /** Rows that are made beyond those in sight, so that scrolling shows no gaps. */
 const SPARE = 8;
 
-export interface RowWindow<T extends HTMLElement> {
+interface RowsInSight<T extends HTMLElement> {
   element: RefObject<T | null>;
   /** The rows to be made: from the first up to, not including, the last. */
   first: number;
   last: number;
+  /** How many rows are seen at once. */
+  page: number;
   onScroll: () => void;
   /** Scrolls as little as shows a row. */
   reveal: (row: number) => void;
 }
 
 /** Which of many rows of one height are in sight, so that only those are made. */
-export function useWindow<T extends HTMLElement>(count: number, rowHeight: number): RowWindow<T> {
+export function useRowsInSight<T extends HTMLElement>(count: number, rowHeight: number): RowsInSight<T> {
   const element = useRef<T>(null);
-  const [range, setRange] = useState({ first: 0, last: 40 });
+  const [range, setRange] = useState({ first: 0, last: 40, page: 24 });
   const look = useCallback(() => {
     const box = element.current;
     if (!box) return;
     const first = Math.max(Math.floor(box.scrollTop / rowHeight) - SPARE, 0);
     const last = Math.ceil((box.scrollTop + box.clientHeight) / rowHeight) + SPARE;
-    setRange((before) => (before.first === first && before.last === last ? before : { first, last }));
+    const page = Math.max(Math.floor(box.clientHeight / rowHeight), 1);
+    setRange((before) => (before.first === first && before.last === last && before.page === page ? before : { first, last, page }));
   }, [rowHeight]);
   useLayoutEffect(() => {
     const observer = new ResizeObserver(look);
@@ -41,5 +44,5 @@ export function useWindow<T extends HTMLElement>(count: number, rowHeight: numbe
     [rowHeight, look],
   );
   const last = Math.min(range.last, count);
-  return { element, first: Math.min(range.first, last), last, onScroll: look, reveal };
+  return { element, first: Math.min(range.first, last), last, page: range.page, onScroll: look, reveal };
 }
