@@ -46,6 +46,11 @@ test("every page can be used by everybody, light and dark, wide and narrow", asy
   const { page } = window;
   const run = await server.submit(WORKFLOW);
   expect(await server.ended(run)).toBe("succeeded");
+  // Others fail, go on, or wait meanwhile.
+  await server.ended(await server.submit("catena: 1\nname: variants\nsteps:\n  call: {run: \"echo no reference >&2; exit 4\"}\n"));
+  const busy = await server.submit("catena: 1\nname: climate ensemble\ninputs: {ns: {range: 40}}\nsteps:\n  member: {for: n in ns, run: \"[ {n} -lt 14 ] || sleep 100\"}\n");
+  const held = await server.submit("catena: 1\nname: rendering\nsteps:\n  frame: {run: \"true\", needs: [gpu]}\n");
+  await server.ask(`/runs/${held}/pause`, { method: "POST" });
   await server.ask("/compositions/tour", { method: "PUT", body: "composition: 1\nname: Tour\nroot: main\nworkflows:\n  a: {inputs: {}, outputs: {o: file}, task: {run: 'echo > {o}'}}\n  main: {inputs: {}, outputs: {o: file}, graph: {nodes: {n: {use: a}}, links: {l: n.o -> o}}}\n" });
   const places = ["/runs", `/runs/${run}/graph`, `/runs/${run}/timeline`, `/runs/${run}/critical-path`, `/runs/${run}/chains?chain=3`, `/runs/${run}/results`, `/runs/${run}/workflow`, "/submit", "/fleet", "/compose", "/compose/tour", "/simulate"];
   for (const [width, height, theme] of [[1280, 800, "light"], [768, 1024, "dark"]] as const) {
@@ -64,6 +69,7 @@ test("every page can be used by everybody, light and dark, wide and narrow", asy
       if (theme === "light" && place.includes("chain=3")) await window.picture("chain");
     }
   }
+  for (const left of [busy, held]) await server.ask(`/runs/${left}/cancel`, { method: "POST" });
 });
 
 test("the keyboard is enough", async ({ window, server }) => {

@@ -84,7 +84,6 @@ test("two people see what the other has locked, and a refused edit explains itse
   await expect(part(ben.page, unit)).toHaveAttribute("data-status", "refused");
   await expect(part(ben.page, unit)).toContainText("anna");
   await expect(part(ben.page, unit)).toContainText("Sort");
-  await anna.picture("compose-lock");
   await ben.check();
   await ben.picture("compose");
   await part(ben.page, unit).getByRole("button", { name: "Ask to hand over" }).click();

@@ -106,5 +106,4 @@ test("a log is followed as it is written, and searched", async ({ window, server
   await expect(page.getByText(/^\d+ of 111$/)).toBeVisible();
   await expect(log.locator("mark").first()).toBeVisible();
   await window.check();
-  await window.picture("log");
 });

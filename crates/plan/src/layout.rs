@@ -6,6 +6,8 @@
 use crate::steps::StepGraph;
 
 const CHARACTER: f64 = 7.6;
+/// Left and right of a name, with room for a sign that says how it stands.
+const MARGINS: f64 = 46.0;
 const HEIGHT: f64 = 44.0;
 const GAP_X: f64 = 28.0;
 const GAP_Y: f64 = 52.0;
@@ -57,7 +59,7 @@ pub fn layout(graph: &StepGraph) -> Layout {
     let width_of = |i: usize| {
         let n = &graph.nodes[i];
         let sub = n.over.as_ref().map_or(n.service.len(), |o| n.service.len() + o.len() + 15);
-        (n.name.len().min(40) as f64 * (CHARACTER + 0.6)).max(sub.min(44) as f64 * 6.2).max(60.0) + 24.0
+        (n.name.len().min(40) as f64 * (CHARACTER + 0.6)).max(sub.min(44) as f64 * 6.2).max(60.0) + MARGINS
     };
     let line_width = |line: &[usize]| line.iter().map(|i| width_of(*i) + GAP_X).sum::<f64>() - GAP_X;
     let width = rows.iter().flat_map(|row| row.chunks(WIDEST)).map(line_width).fold(0.0, f64::max);

@@ -23,7 +23,7 @@ export interface BoardView {
 }
 
 /** The board of a run, kept current while somebody looks at it. */
-class BoardStore {
+export class BoardStore {
   private view: BoardView = { state: null, problem: undefined, now: () => this.now() };
   private readonly listeners = new Set<() => void>();
   private abort: AbortController | null = null;

@@ -5,26 +5,9 @@ import { ask, events, lines, Problem, socketAddress } from "../../src/api/client
 import { go, Link, setParameter } from "../../src/app/router";
 import { may, signedIn, signOut } from "../../src/app/session";
 import { contentRange, readPart } from "../../src/runs/files/part";
+import { answer, serving } from "./server";
 
-type Fetched = { path: string; headers: Record<string, string>; method: string; body: unknown };
-
-/** Lets the server answer this, in pieces as they are given, and tells what it was asked. */
-function answering(status: number, pieces: string[], headers: Record<string, string> = {}): Fetched[] {
-  const asked: Fetched[] = [];
-  globalThis.fetch = (path, init) => {
-    asked.push({ path: String(path), headers: init?.headers as Record<string, string>, method: init?.method ?? "", body: init?.body });
-    const bytes = pieces.map((piece) => new TextEncoder().encode(piece));
-    const body = new ReadableStream({
-      pull(controller) {
-        const next = bytes.shift();
-        if (next) controller.enqueue(next);
-        else controller.close();
-      },
-    });
-    return Promise.resolve(new Response(body, { status, headers }));
-  };
-  return asked;
-}
+const answering = (status: number, pieces: string[], headers: Record<string, string> = {}) => serving(() => answer(status, pieces, headers));
 
 async function all<T>(of: AsyncGenerator<T>): Promise<T[]> {
   const found: T[] = [];

@@ -27,4 +27,4 @@ const history = {
   replaceState: (_state: null, _title: string, to: string) => (visited.splice(-1, 1, to), went(to)),
 };
 
-Object.assign(globalThis, { location: address, history, sessionStorage: storage, localStorage: storage, window: new EventTarget() });
+Object.assign(globalThis, { location: address, history, sessionStorage: storage, localStorage: storage, window: new EventTarget(), document: Object.assign(new EventTarget(), { hidden: false }) });

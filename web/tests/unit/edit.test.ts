@@ -143,10 +143,11 @@ test("a workflow of a library is copied with all it is made of, under names that
     root: "align",
     services: [{ id: "bwa" }, { id: "mine", name: "theirs" }, { id: "unused" }],
     workflows: {
-      align: workflow({ kind: "graph", nodes: { a: { workflow: "count", x: 1, y: 1 }, b: { workflow: "choice", x: 2, y: 2 } }, links: {} }, ports({ reads: "file" }, {})),
+      align: workflow({ kind: "graph", nodes: { a: { workflow: "count", x: 1, y: 1 }, b: { workflow: "choice", x: 2, y: 2 }, c: { workflow: "count-2", x: 3, y: 3 } }, links: {} }, ports({ reads: "file" }, {})),
       count: task(ports({}, {}), { service: "bwa" }),
-      choice: workflow({ kind: "construct", of: "count", construct: "conditional", when: "x", else: "other" }),
-      other: task(ports({}, {}), { service: "mine" }),
+      "count-2": task(ports({}, {}), { run: "another" }),
+      choice: workflow({ kind: "construct", of: "count", construct: "conditional", when: "x", else: "report" }),
+      report: task(ports({}, {}), { service: "mine" }),
       apart: task(ports({}, {})),
     },
   };
@@ -155,9 +156,11 @@ test("a workflow of a library is copied with all it is made of, under names that
   const copied = after(composition, changes);
   expect(node).toBe("align-2");
   expect(graphOf(copied, "main")!.nodes[node]).toEqual({ workflow: "align-2", x: 10, y: 21 });
-  expect(Object.keys(copied.workflows).sort()).toEqual(["align", "align-2", "choice", "count", "count-2", "main", "other", "report"]);
-  expect(Object.values(graphOf(copied, "align-2")!.nodes).map((n) => n.workflow)).toEqual(["count-2", "choice"]);
-  expect(workflowOf(copied, "choice")!.body).toMatchObject({ of: "count-2", else: "other" });
+  expect(Object.keys(copied.workflows)).toHaveLength(4 + 5);
+  const [count, choice, another] = Object.values(graphOf(copied, "align-2")!.nodes).map((n) => n.workflow);
+  expect(workflowOf(copied, count!)!.body).toMatchObject({ action: { service: "bwa" } });
+  expect(workflowOf(copied, another!)!.body).toMatchObject({ action: { run: "another" } });
+  expect(workflowOf(copied, choice!)!.body).toMatchObject({ of: count, else: "report-2" });
   // What was there stays as it was, services as well.
   expect(workflowOf(copied, "count")).toEqual(composition.workflows["count"]);
   expect(servicesOf(copied)).toEqual([{ id: "mine" }, { id: "bwa" }]);
@@ -171,7 +174,8 @@ test("a workflow is not used within itself", () => {
   expect(mayUse(composition, "align", "report")).toBe(true);
   expect(mayUse(composition, "align", "align")).toBe(false);
   expect(mayUse(composition, "count", "align")).toBe(false);
-  expect(mayUse(composition, "align", "main")).toBe(false);
+  composition.workflows["apart"] = workflow({ kind: "graph", nodes: {}, links: {} });
+  expect(mayUse(composition, "apart", "main")).toBe(false);
 });
 
 test("a task of a service has its parameters as ports, each under a name of its own", () => {

@@ -8,7 +8,7 @@ const chain = (needs: Resources, since: number | null = 1): AgentChain => ({ cha
 
 function agent(more: Partial<AgentView> = {}): AgentView {
   const chains = more.chains ?? [];
-  return { id: "a", capabilities: [], joined: 0, seen: 0, scheduler: null, resources: resources(4000), count: chains.length, ...more, chains };
+  return { id: "a", capabilities: [], incarnation: 1, joined: 0, seen: 0, scheduler: null, resources: resources(4000), count: chains.length, ...more, chains };
 }
 
 test("an agent executes what fits, the oldest first, and holds the rest in advance", () => {
@@ -40,7 +40,9 @@ test("what nobody limits is not a part of anything", () => {
   expect(load).toBe(0.5);
 });
 
-test("names of a prototype are no quantities", () => {
+test("a quantity may be called as what every object has", () => {
+  const own = resources(1000, 0, { constructor: 1000 });
+  expect(loadOf(agent({ resources: own, chains: [chain(resources(1, 0, { constructor: 500 }))] })).running).toBe(1);
   expect(loadOf(agent({ resources: resources(1000, 0, {}), chains: [chain(resources(1, 0, { constructor: 1 }))] })).running).toBe(0);
 });
 

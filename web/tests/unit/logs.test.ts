@@ -18,6 +18,7 @@ test("colours and weights are kept as data", () => {
   expect(colour("104")).toEqual({ ground: 12 });
   expect(colour("38;5;9")).toEqual({ colour: 9 });
   expect(colour("38;5;196")).toEqual({ colour: [255, 0, 0] });
+  expect(colour("38;5;67")).toEqual({ colour: [95, 135, 175] });
   expect(colour("48;5;232")).toEqual({ ground: [8, 8, 8] });
   expect(colour("38;2;1;2;300;4")).toEqual({ colour: [1, 2, 255], underline: true });
   expect(colour("31;39;1;22")).toEqual({ colour: undefined, bold: false, dim: false });
@@ -108,6 +109,14 @@ test("colours that begin earlier come with what is loaded before", () => {
   expect(log.styles).toEqual([{}, { colour: 1 }, { colour: 1 }, { colour: 1 }, {}]);
 });
 
+test("colours that begin earlier also go on in what follows", () => {
+  const log = new LogText(100);
+  log.append(bytes("\nhere\n"));
+  log.prepend(bytes("\n\x1b[31mred"));
+  log.append(bytes("later\n"));
+  expect(log.styles.at(-1)).toEqual({ colour: 1 });
+});
+
 test("a line that goes on keeps the colour in which it begins, also if earlier ones are loaded meanwhile", () => {
   const log = new LogText(100);
   log.append(bytes("\nopen \x1b[31mred"));
@@ -157,6 +166,9 @@ test("what was found stays where it is when earlier lines are loaded", () => {
   findIn(log, "here", 0, log.lines.length, hits);
   log.prepend(bytes("\nearlier"));
   expect(log.lines[hits[0]!.line + log.shift]).toBe("here");
+  const again: Hit[] = [];
+  findIn(log, "here", 0, log.lines.length, again);
+  expect(again).toEqual(hits);
 });
 
 test("not more is counted than anybody looks at", () => {

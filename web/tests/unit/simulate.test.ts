@@ -82,9 +82,9 @@ test("mistakes are shown where they belong", () => {
 });
 
 test("a policy that cannot do something has the reason beside it", () => {
-  const faults = sortOut(request(), undefined, ["montage:10, heft: has no ranks", "there is no policy `catena`", "the cluster is wrong:\n1:2: here", "plain words"]);
+  const faults = sortOut(request(), undefined, ["montage:10, heft: has no ranks", "there is no policy `catena`", "the cluster is wrong:\n1:2: here", "this ends so:"]);
   expect([...faults.policies]).toEqual([["heft", "has no ranks"], ["catena", "there is no policy `catena`"]]);
-  expect(faults.other).toEqual(["here", "plain words"]);
+  expect(faults.other).toEqual(["here", "this ends so:"]);
 });
 
 const figure = (policy: string, nodes: number, makespan: number, more: Partial<Figure> = {}): Figure => ({
