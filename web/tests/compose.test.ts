@@ -193,3 +193,87 @@ test("who may only look sees everything and changes nothing", async ({ studio, b
   await expect(viewer.page.getByRole("button", { name: "Map this" })).toBeDisabled();
   await viewer.check();
 });
+
+test("a composition is made from nothing, from services, and from what others have made", async ({ browser }) => {
+  const server = await Server.start("services: [services.yaml]\n", (directory) => {
+    const service = `- id: merge
+  name: Merge sorted
+  path: sort
+  parameters:
+    - {id: i, name: i, description: what is merged, type: input, cardinality: 1..1, dataType: file, label: -m}
+    - {id: o, name: o, description: where it goes, type: output, cardinality: 1..1, dataType: file, label: -o}
+`;
+    writeFileSync(join(directory, "services.yaml"), service);
+  });
+  try {
+    const window = await another(browser, server);
+    const { page } = window;
+    await server.ask("/compositions/sorted", { method: "PUT", body: COMPOSITION });
+    await window.open("/compose", server.token("carla", "editor"));
+    await page.getByRole("button", { name: "New composition" }).click();
+    await page.getByRole("textbox", { name: "Name" }).fill("From scratch");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await expect(page.getByRole("status", { name: "Connection" })).toContainText("Live");
+
+    // A port, a service, and a workflow of another composition with what it is made of.
+    await page.getByRole("textbox", { name: "New input" }).focus();
+    await expect(page.locator("fieldset[data-unit$='/interface']")).toHaveAttribute("data-status", "mine");
+    await page.getByRole("textbox", { name: "New input" }).fill("reads");
+    await page.getByRole("button", { name: "Add input" }).click();
+    await page.getByRole("heading", { name: "From scratch" }).first().click();
+    const palette = page.getByRole("region", { name: "Palette" });
+    await palette.getByRole("button", { name: /Merge sorted/ }).click();
+    await expect(page.locator("[data-node]")).toHaveCount(1);
+    await palette.getByRole("button", { name: /Sorted reads/ }).click();
+    await palette.getByRole("button", { name: /^Add Align each/ }).click();
+    await expect(page.locator("[data-node]")).toHaveCount(2);
+    const made = (await (await server.ask("/compositions/from-scratch?form=json")).json()) as { workflows: Record<string, unknown> };
+    expect(Object.keys(made.workflows)).toEqual(expect.arrayContaining(["align", "each", "merge"]));
+
+    // What it lacks is listed, and it is not run before.
+    await page.getByRole("tab", { name: /^Problems/ }).click();
+    await expect(page.getByRole("list", { name: "Problems" }).getByRole("listitem").first()).toBeVisible();
+    await window.check();
+  } finally {
+    await server.end();
+  }
+});
+
+test("who waits gets the lock when it is free, a construct is taken away again, and what is published runs", async ({ studio }) => {
+  const { anna, ben, server } = studio;
+  const unit = "workflows/sort/task";
+  const script = (window: Window) => part(window.page, unit).getByRole("textbox", { name: "Script", exact: true });
+  await openTask(anna.page, "s");
+  await openTask(ben.page, "s");
+  await script(anna).focus();
+  await expect(part(anna.page, unit)).toHaveAttribute("data-status", "mine");
+  await script(ben).focus();
+  await part(ben.page, unit).getByRole("button", { name: "Wait" }).click();
+  await expect(part(ben.page, unit)).toHaveAttribute("data-status", "waiting");
+  await expect(part(ben.page, unit)).toContainText("anna");
+  await script(anna).blur();
+  await expect(part(ben.page, unit)).toHaveAttribute("data-status", "mine");
+  await script(ben).focus();
+  await script(ben).blur();
+  await expect(part(ben.page, unit)).toHaveAttribute("data-status", "free");
+  await expect(part(anna.page, unit)).not.toContainText("ben");
+
+  // A construct is taken away again.
+  await anna.page.locator('[data-node="s"]').click();
+  await anna.page.getByRole("button", { name: "Map this" }).click();
+  await anna.page.getByRole("button", { name: "Take the map away" }).click();
+  await expect(anna.page.locator('[data-node="s"]')).not.toContainText(/map/i);
+  await anna.page.getByRole("button", { name: "Undo" }).click();
+  await anna.page.getByRole("button", { name: "Undo" }).click();
+  await expect(anna.page.locator('[data-node="s"]')).not.toContainText(/map/i);
+
+  // Publishing says whose changes are in it; the published version is the one that runs.
+  writeFileSync(join(server.directory, "reads.txt"), "b\na\n");
+  const text = (await (await server.ask("/compositions/sorted")).text()).replace("root: main", `root: main\nvalues: {reads: ["${join(server.directory, "reads.txt")}"]}`);
+  await server.ask("/compositions/sorted", { method: "PUT", body: text });
+  await anna.page.getByRole("tab", { name: "Versions" }).click();
+  await anna.page.getByRole("button", { name: "Publish what there is now" }).click();
+  await anna.page.getByRole("dialog").getByRole("button", { name: /^Publish/ }).click();
+  await anna.page.getByRole("button", { name: "Run published", exact: true }).click();
+  await expect(anna.state("succeeded")).toBeVisible();
+});
