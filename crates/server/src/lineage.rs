@@ -77,6 +77,8 @@ pub(crate) struct Lineage<'s> {
     run: RunId,
     /// By the hash of a path: the paths of a large run would take much room.
     writers: HashMap<u64, u64>,
+    /// By the hash of a file name: none if several have written such a file.
+    names: HashMap<u64, Option<u64>>,
     hasher: std::hash::RandomState,
     /// The chain of each step that ended last, for orders without data.
     last_of_step: HashMap<String, (u64, i64)>,
@@ -101,6 +103,10 @@ fn traffic(task: &Executable, result: Option<&TaskResult>) -> Traffic {
         reads: inputs.map(|a| a.variable.value.to_string()).collect(),
         writes: writes.into_iter().collect(),
     }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// A chain with what came of it.
@@ -133,9 +139,9 @@ impl Known {
 impl<'s> Lineage<'s> {
     /// Reads who has written what.
     pub(crate) async fn read(store: &'s dyn Store, run: RunId) -> Result<Self, StoreError> {
-        let (hasher, writers) = (std::hash::RandomState::new(), HashMap::new());
+        let (writers, names, hasher) = (HashMap::new(), HashMap::new(), std::hash::RandomState::new());
         let (last_of_step, ends) = (HashMap::new(), HashMap::new());
-        let mut lineage = Self { store, run, writers, hasher, last_of_step, ends, last: None };
+        let mut lineage = Self { store, run, writers, names, hasher, last_of_step, ends, last: None };
         let (mut from, mut last_ended) = (0, i64::MIN);
         loop {
             let filter =
@@ -148,8 +154,10 @@ impl<'s> Lineage<'s> {
                 let Some(known) = Known::new(record) else { continue };
                 for (task, result) in known.tasks() {
                     for path in traffic(task, result).writes {
-                        let key = lineage.key(&path);
+                        let (key, name) = (lineage.key(&path), lineage.key(file_name(&path)));
                         lineage.writers.insert(key, seq);
+                        let writer = lineage.names.entry(name).or_insert(Some(seq));
+                        *writer = writer.filter(|known| *known == seq);
                     }
                     let ended = known.ended();
                     let step =
@@ -176,9 +184,14 @@ impl<'s> Lineage<'s> {
     }
 
     /// The chain that has written a file, or the directory that it is in.
-    pub(crate) fn writer(&self, path: &str) -> Option<u64> {
+    fn writer(&self, path: &str) -> Option<u64> {
         let mut above = Path::new(path).ancestors().filter_map(Path::to_str);
         above.find_map(|p| self.writers.get(&self.key(p)).copied())
+    }
+
+    /// The chain that has written a result. Results that were brought from agents are elsewhere now, but have their names.
+    pub(crate) fn writer_of_result(&self, path: &str) -> Option<u64> {
+        self.writer(path).or_else(|| self.names.get(&self.key(file_name(path))).copied().flatten())
     }
 
     async fn chain(&self, seq: u64) -> Result<Option<Known>, StoreError> {

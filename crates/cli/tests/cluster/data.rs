@@ -1,5 +1,6 @@
 //! Agents that have files of their own.
 
+use crate::http::call;
 use crate::{assert_succeeded, start, status, submit, wait_for_chains, wait_for_end};
 use catena_testbed::{Cluster, wait_until};
 use serde_json::Value;
@@ -104,6 +105,17 @@ results:
     assert!(fetched.contains("all.txt"), "{fetched}");
     assert_eq!(read(cluster.path().join("here/all.txt")), all);
     assert_eq!(read(cluster.path().join("here/doubled/5.double")), "5\n".repeat(12));
+    // Files that only agents have are shown as well, and where results come from.
+    let token = cluster.token().unwrap();
+    let get = |path: &str| call("GET", &format!("{}/runs/{run}{path}", cluster.url()), Some(&token), "");
+    let last: Value = serde_json::from_str(&get("/chains/14").1).unwrap();
+    let arguments = last["files"][0]["arguments"].as_array().unwrap();
+    let out = arguments.iter().position(|a| a["direction"] == "output").unwrap();
+    assert_eq!(arguments[out]["files"], true, "{last:#}");
+    assert_eq!(get(&format!("/chains/14/files/0/{out}/0")), (200, all.clone()));
+    let (status, text) = get("/results/all/0/provenance");
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("\"task\":\"double$0\""), "{text}");
     // What everything was at when is kept and shown.
     for chain in chains(&cluster, run) {
         let states: Vec<&str> =

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-fn call(method: &str, url: &str, token: Option<&str>, body: &str) -> (u16, String) {
+pub(crate) fn call(method: &str, url: &str, token: Option<&str>, body: &str) -> (u16, String) {
     call_with(method, url, token, body, ("Content-Type", "application/json"))
 }
 

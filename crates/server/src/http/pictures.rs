@@ -160,6 +160,6 @@ pub(super) async fn result_provenance(
     let file = front.result_file(id, &result, number).await?;
     let lineage = Lineage::read(&*front.member.store, RunId(id)).await?;
     let unknown = || Problem::not_found(&format!("chain of run {id} that has written {}", file.display()));
-    let chain = lineage.writer(&file.to_string_lossy()).ok_or_else(unknown)?;
+    let chain = lineage.writer_of_result(&file.to_string_lossy()).ok_or_else(unknown)?;
     Ok(Json(lineage.provenance(chain).await?))
 }
