@@ -24,9 +24,40 @@ function compressed(): Plugin {
   };
 }
 
+interface Package {
+  name: string;
+  version: string;
+  license?: string;
+  dependencies?: Record<string, string>;
+}
+
+/** Writes down whose work is part of what was built, as their licences ask for. */
+function licences(): Plugin {
+  return {
+    name: "licences",
+    apply: "build",
+    generateBundle() {
+      const read = (directory: string) => JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Package;
+      const texts = new Map<string, string>();
+      const open = Object.keys(read(import.meta.dirname).dependencies ?? {});
+      for (let name = open.pop(); name !== undefined; name = open.pop()) {
+        if (texts.has(name)) continue;
+        const directory = join(import.meta.dirname, "node_modules", name);
+        const about = read(directory);
+        const file = readdirSync(directory).find((f) => /^licen[cs]e/i.test(f));
+        const text = file ? readFileSync(join(directory, file), "utf8") : "";
+        texts.set(name, `${name} ${about.version} (${about.license ?? "see below"})\n\n${text.trim()}\n`);
+        open.push(...Object.keys(about.dependencies ?? {}));
+      }
+      const source = [...texts.keys()].sort().map((name) => texts.get(name)).join(`\n${"-".repeat(80)}\n\n`);
+      this.emitFile({ type: "asset", fileName: "licences.txt", source });
+    },
+  };
+}
+
 export default defineConfig({
   base: "/ui/",
-  plugins: [compressed()],
+  plugins: [licences(), compressed()],
   build: {
     target: "es2023",
     manifest: true,

@@ -116,6 +116,10 @@ fn collect(site: &Path, directory: &Path, files: &mut Vec<(String, PathBuf)>) {
     for entry in fs::read_dir(directory).expect("it was written just now").flatten() {
         let path = entry.path();
         let name = path.strip_prefix(site).expect("it is below").to_string_lossy().into_owned();
+        // What begins with a dot is for tools.
+        if name.starts_with('.') {
+            continue;
+        }
         if path.is_dir() {
             collect(site, &path, files);
         } else if !path.with_file_name(format!("{}.gz", entry.file_name().to_string_lossy())).exists() {
@@ -130,6 +134,7 @@ fn kind(name: &str) -> &'static str {
         "js" => "text/javascript; charset=utf-8",
         "css" => "text/css; charset=utf-8",
         "svg" => "image/svg+xml",
+        "txt" => "text/plain; charset=utf-8",
         "json" => "application/json",
         "wasm" => "application/wasm",
         "woff2" => "font/woff2",

@@ -62,5 +62,6 @@ test("pages may load nothing from elsewhere and be shown by nobody else", async 
   expect(policy).not.toContain("unsafe-eval");
   expect(page.headers.get("x-content-type-options")).toBe("nosniff");
   expect((await fetch(`${server.url}/ui/assets/none.js`)).status).toBe(404);
+  expect(await (await fetch(`${server.url}/ui/licences.txt`)).text()).toContain("elkjs");
   expect((await fetch(`${server.url}/ui/runs/1`)).headers.get("content-type")).toContain("text/html");
 });
