@@ -53,8 +53,7 @@ pub(crate) fn begin(peers: &Peers, at: usize, workflow: &str) -> Child {
 
 /// Waits until a command is over.
 pub(crate) fn end(peers: &Peers, mut child: Child) -> Output {
-    if wait_until(LONG, || child.try_wait().unwrap()).is_none() {
-        child.kill().unwrap();
+    if !is_over_within(&mut child, LONG) {
         let output = child.wait_with_output().unwrap();
         panic!("it does not end\n{}\n{}", text(&output), peers.logs());
     }
@@ -62,6 +61,15 @@ pub(crate) fn end(peers: &Peers, mut child: Child) -> Output {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}\n{}\n{}", text(&output), peers.logs());
     output
+}
+
+/// Whether a command is over soon enough. Otherwise it is ended.
+pub(crate) fn is_over_within(child: &mut Child, patience: Duration) -> bool {
+    let is_over = wait_until(patience, || child.try_wait().unwrap()).is_some();
+    if !is_over {
+        child.kill().unwrap();
+    }
+    is_over
 }
 
 pub(crate) fn text(output: &Output) -> String {
