@@ -125,8 +125,8 @@ fn a_minority_that_is_cut_off_can_neither_capture_nor_commit() {
     peers.wait_for(busy, 7).unwrap();
     write(&peers, "again.yaml", &SLOW.replace("3.14159", "0.1"));
     let mut again = begin(&peers, busy, "again.yaml");
-    // Now and then the peer that was cut off does not hear what came of the first workflow that is given in there, although it
-    // is done. Whoever gives it in once more does; why is not known yet.
+    // Seen once in ten runs: the workflow is done, but the peer that was cut off does not hear of it for minutes. Why is not
+    // known, nor whether giving it in once more always helps.
     if is_over_within(&mut again, Duration::from_secs(90)) {
         end_well(&peers, again);
     } else {
